@@ -1,0 +1,1 @@
+//! What is measured: the paper's figures, bars and peers.

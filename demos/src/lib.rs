@@ -1,0 +1,1 @@
+//! Readers with the access patterns of deep learning, a dataset maker and a throttled file system.

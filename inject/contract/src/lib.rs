@@ -1,0 +1,1 @@
+//! What the injected library and the optimizer agree on: shared memory, messages, version.

@@ -1,0 +1,1 @@
+//! Runs programs that map large files at page-cache speed on slow storage.
