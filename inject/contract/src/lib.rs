@@ -1,1 +1,22 @@
-//! What the injected library and the optimizer agree on: shared memory, messages, version.
+//! What the injected library and the optimizer agree on.
+//!
+//! The reader creates one shared [`Segment`](segment::Segment) and hands it over by an
+//! [`Enrolment`](enrolment::Enrolment); from then on the two sides talk through its atomics alone.
+//! Everything here is plain data with a fixed layout: no allocation, no locks, no system calls, so that signal
+//! context may use all of it.
+//!
+//! Both sides treat what the other wrote as a stranger's word: an index is checked before it is used and a value out
+//! of range ends the acceleration of that reader, nothing else.
+
+#![no_std]
+
+pub mod enrolment;
+pub mod ring;
+pub mod segment;
+pub mod settings;
+
+/// Changes with every change of layout or meaning. A peer with another version is refused, and the program runs alone.
+pub const VERSION: u32 = 1;
+
+/// Size of a page. Checkpoints are pages; x86-64 has this one size for ordinary mappings.
+pub const PAGE: u64 = 4096;

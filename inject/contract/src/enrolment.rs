@@ -1,0 +1,126 @@
+//! The datagrams by which a reader makes itself known, over an abstract `SOCK_SEQPACKET` socket.
+//!
+//! A reader connects, sends, and closes inside one call; it never waits for an answer. Each datagram carries one
+//! descriptor (`SCM_RIGHTS`): the segment for [`Kind::Reader`], the data file for [`Kind::Mapping`], none otherwise.
+
+use crate::VERSION;
+
+const MAGIC: [u8; 8] = *b"precache";
+
+/// What an enrolment announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// The injected library is loaded in the program itself (sent once by the supervisor's direct child).
+    Loaded = 1,
+    /// A process with its segment. A forked child names its parent's token and inherits its mappings.
+    Reader = 2,
+    /// A mapping in one slot of the segment's table, with the descriptor of its file.
+    Mapping = 3,
+    /// A file that was mapped but will not be armed; `slot` holds the [`Refusal`](crate::segment::Refusal).
+    Refused = 4,
+}
+
+/// One datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Enrolment {
+    magic: [u8; 8],
+    version: u32,
+    kind: u32,
+    /// The supervisor's session that the process belongs to.
+    pub session: u64,
+    /// Names the segment: random, never reused.
+    pub token: u64,
+    /// The token of the process that this one was forked from, or 0.
+    pub parent: u64,
+    /// Slot in the segment's table of mappings.
+    pub slot: u32,
+    pub reserved: u32,
+}
+
+/// Why a datagram is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    Length,
+    Magic,
+    Version(u32),
+    Kind(u32),
+}
+
+impl Enrolment {
+    /// Size of the datagram in bytes.
+    pub const LENGTH: usize = size_of::<Self>();
+
+    pub fn new(kind: Kind, session: u64, token: u64, parent: u64, slot: u32) -> Self {
+        Self { magic: MAGIC, version: VERSION, kind: kind as u32, session, token, parent, slot, reserved: 0 }
+    }
+
+    /// The datagram as bytes in native order: both ends are on one machine.
+    pub fn to_bytes(self) -> [u8; Self::LENGTH] {
+        let mut bytes = [0; Self::LENGTH];
+        let mut at = 0;
+        let mut put = |field: &[u8]| {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        };
+        put(&self.magic);
+        put(&self.version.to_ne_bytes());
+        put(&self.kind.to_ne_bytes());
+        put(&self.session.to_ne_bytes());
+        put(&self.token.to_ne_bytes());
+        put(&self.parent.to_ne_bytes());
+        put(&self.slot.to_ne_bytes());
+        put(&self.reserved.to_ne_bytes());
+        bytes
+    }
+
+    /// Reads a datagram from a peer that is not trusted to be well-behaved.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, Kind), Malformed> {
+        if bytes.len() != Self::LENGTH {
+            return Err(Malformed::Length);
+        }
+        let half = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
+        let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+        if bytes[..8] != MAGIC {
+            return Err(Malformed::Magic);
+        }
+        if half(8) != VERSION {
+            return Err(Malformed::Version(half(8)));
+        }
+        let kind = match half(12) {
+            1 => Kind::Loaded,
+            2 => Kind::Reader,
+            3 => Kind::Mapping,
+            4 => Kind::Refused,
+            other => return Err(Malformed::Kind(other)),
+        };
+        Ok((Self::new(kind, word(16), word(24), word(32), half(40)), kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn survives_the_journey(session: u64, token: u64, parent: u64, slot: u32) {
+            let sent = Enrolment::new(Kind::Mapping, session, token, parent, slot);
+            prop_assert_eq!(Enrolment::parse(&sent.to_bytes()), Ok((sent, Kind::Mapping)));
+        }
+
+        #[test]
+        fn anything_else_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            prop_assert!(Enrolment::parse(&bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut bytes = Enrolment::new(Kind::Reader, 1, 2, 0, 0).to_bytes();
+        bytes[8..12].copy_from_slice(&(VERSION + 1).to_ne_bytes());
+        assert_eq!(Enrolment::parse(&bytes), Err(Malformed::Version(VERSION + 1)));
+    }
+}

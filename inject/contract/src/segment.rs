@@ -1,0 +1,187 @@
+//! The memory that a reader shares with the optimizer.
+//!
+//! The reader creates it (`memfd_create`), fills in its side and sends the descriptor; it is private to the user and
+//! goes away with the two processes. All fields are atomics: either side may look at any time.
+
+use crate::ring::Ring;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+/// Mappings that one process can have armed at a time; what comes after is read without us.
+pub const MAPPINGS: usize = 64;
+
+/// Streams of one mapping for which the optimizer tells thresholds.
+pub const WATCHES: usize = 8;
+
+/// Why nothing was armed, or why arming ended. Each is counted and reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Refusal {
+    /// All slots of the table are taken.
+    TableFull = 0,
+    /// The optimizer did not find in /proc/PID/maps what the reader registered, or ended this file.
+    Vetoed = 1,
+    /// The optimizer is gone.
+    OptimizerGone = 2,
+    /// The optimizer has not taken trips for a whole ring: it is stopped or far too slow.
+    OptimizerStalled = 3,
+    /// Access follows no order that can be fetched ahead.
+    Random = 4,
+    /// The program changed the mapping's protection or place itself.
+    Changed = 5,
+    /// `mprotect` failed (out of mappings, or not allowed).
+    ProtectFailed = 6,
+    /// SIGSEGV is handled by someone who installed the handler past us.
+    HandlerLost = 7,
+    /// The file is an ELF object.
+    Elf = 8,
+    /// The mapping is shared and writable.
+    SharedWritable = 9,
+    /// The descriptor bypasses the page cache (O_DIRECT).
+    Direct = 10,
+    /// No segment could be made or handed over.
+    NotEnrolled = 11,
+}
+
+/// How many refusals there are.
+pub const REFUSALS: usize = 12;
+
+impl Refusal {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; REFUSALS] = [
+        Self::TableFull,
+        Self::Vetoed,
+        Self::OptimizerGone,
+        Self::OptimizerStalled,
+        Self::Random,
+        Self::Changed,
+        Self::ProtectFailed,
+        Self::HandlerLost,
+        Self::Elf,
+        Self::SharedWritable,
+        Self::Direct,
+        Self::NotEnrolled,
+    ];
+
+    /// What a report says.
+    pub fn explain(self) -> &'static str {
+        match self {
+            Self::TableFull => "the process maps more files at once than can be followed",
+            Self::Vetoed => "the optimizer ended it (file gone or failing, or the mapping is not what was registered)",
+            Self::OptimizerGone => "the optimizer ended",
+            Self::OptimizerStalled => "the optimizer did not keep up",
+            Self::Random => "access follows no order that can be fetched ahead",
+            Self::Changed => "the program changed the mapping itself",
+            Self::ProtectFailed => "the kernel refused to protect pages (vm.max_map_count, or a security policy)",
+            Self::HandlerLost => "another SIGSEGV handler was installed past us",
+            Self::Elf => "the file is a program or library",
+            Self::SharedWritable => "the mapping is shared and writable",
+            Self::Direct => "the descriptor bypasses the page cache (O_DIRECT)",
+            Self::NotEnrolled => "the optimizer could not be reached",
+        }
+    }
+}
+
+/// How checkpoints of a mapping are protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Method {
+    /// `mprotect(PROT_NONE)` around one open window per stream.
+    Mprotect = 1,
+    /// The same, with guard regions (`MADV_GUARD_INSTALL`) as checkpoints inside longer windows.
+    Guard = 2,
+}
+
+/// What happened in the reader, counted by it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Counters {
+    /// Faults that were ours.
+    pub trips: AtomicU64,
+    /// Trips that woke the optimizer.
+    pub wakes: AtomicU64,
+    /// Trips that found another thread at work on the same mapping and only let themselves through.
+    pub contended: AtomicU64,
+    /// Trips that the full ring did not take.
+    pub lost: AtomicU64,
+    /// Faults that went to the program's handler or the default action.
+    pub forwarded: AtomicU64,
+    /// Calls of the kernel that would have met a checkpoint, and for which it was lifted.
+    pub lifted_for_calls: AtomicU64,
+    /// By [`Refusal`].
+    pub refusals: [AtomicU64; REFUSALS],
+}
+
+impl Counters {
+    pub fn refuse(&self, why: Refusal) {
+        if let Some(counter) = self.refusals.get(why as usize) {
+            counter.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// What the optimizer tells the handler about one stream, in file offsets. Between `from` and `threshold` a
+/// checkpoint is non-triggering. All zero: unused.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Watch {
+    /// Start of the current window.
+    pub from: AtomicU64,
+    /// The pre-cache threshold of the current window: the first checkpoint at or past it triggers.
+    pub threshold: AtomicU64,
+    /// The threshold of the window after this one: known beforehand, so that a checkpoint can be placed there even
+    /// when the optimizer has not yet spoken.
+    pub next_threshold: AtomicU64,
+}
+
+/// One armed mapping.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Mapping {
+    /// Odd while the slot is in use; each use has a number of its own.
+    pub generation: AtomicU32,
+    /// Set by the optimizer: let go of this mapping (holds the generation meant).
+    pub veto: AtomicU32,
+    pub method: AtomicU32,
+    reserved: AtomicU32,
+    /// Where the protected part begins in the reader, in bytes.
+    pub address: AtomicU64,
+    /// Length of the protected part, in bytes.
+    pub length: AtomicU64,
+    /// File offset of `address`.
+    pub offset: AtomicU64,
+    /// Trips of this mapping.
+    pub trips: AtomicU64,
+    pub watches: [Watch; WATCHES],
+}
+
+/// The whole.
+#[repr(C)]
+pub struct Segment {
+    pub version: AtomicU32,
+    /// 1 while the optimizer sleeps; the futex by which a triggering trip wakes it.
+    pub sleeping: AtomicU32,
+    pub token: AtomicU64,
+    pub counters: Counters,
+    pub mappings: [Mapping; MAPPINGS],
+    pub trips: Ring,
+}
+
+impl Segment {
+    /// Length in bytes, a whole number of pages.
+    pub const LENGTH: usize = size_of::<Self>().next_multiple_of(crate::PAGE as usize);
+
+    /// Whether the handler should wake the optimizer: it sleeps, and nobody else has set out to wake it.
+    ///
+    /// Sequentially consistent, against [`Segment::prepare_to_sleep`]: either the sleeper sees the trip, or the
+    /// handler sees the sleeper.
+    pub fn take_wake(&self) -> bool {
+        self.sleeping.load(SeqCst) == 1 && self.sleeping.swap(0, SeqCst) == 1
+    }
+
+    /// The optimizer's side: from here on a triggering trip wakes the futex. Look at the ring once more before
+    /// sleeping.
+    pub fn prepare_to_sleep(&self) {
+        self.sleeping.store(1, SeqCst);
+        core::sync::atomic::fence(SeqCst);
+    }
+}
