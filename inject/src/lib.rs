@@ -1,1 +1,21 @@
 //! The library inside the reader: checkpoints, their SIGSEGV handler and the interposed calls.
+//!
+//! What runs where: [`interpose`] and [`arming`] in the program's own calls; [`handler`] in signal context, with
+//! [`curtain`] as its pure policy and [`protect`] as its hands. [`registry`] says which memory may be touched at all,
+//! [`handover`] makes it known to the optimizer.
+
+#![cfg_attr(not(test), no_std)]
+
+pub mod arming;
+pub mod curtain;
+pub mod handler;
+pub mod handover;
+pub mod interpose;
+pub mod next;
+pub mod owner;
+pub mod protect;
+pub mod registry;
+pub mod settings;
+#[cfg(feature = "preload")]
+mod start;
+pub mod sys;

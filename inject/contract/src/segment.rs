@@ -91,6 +91,13 @@ pub enum Method {
     Guard = 2,
 }
 
+impl Method {
+    /// The method with this number in a segment.
+    pub fn from_number(number: u32) -> Option<Self> {
+        [Self::Mprotect, Self::Guard].into_iter().find(|method| *method as u32 == number)
+    }
+}
+
 /// What happened in the reader, counted by it.
 #[repr(C)]
 #[derive(Debug)]
@@ -175,6 +182,7 @@ impl Segment {
     /// Sequentially consistent, against [`Segment::prepare_to_sleep`]: either the sleeper sees the trip, or the
     /// handler sees the sleeper.
     pub fn take_wake(&self) -> bool {
+        core::sync::atomic::fence(SeqCst);
         self.sleeping.load(SeqCst) == 1 && self.sleeping.swap(0, SeqCst) == 1
     }
 

@@ -1,0 +1,9 @@
+//! Link options of the shared library.
+
+fn main() {
+    // Bound at load: resolving a symbol in signal context would enter the dynamic loader.
+    println!("cargo:rustc-link-arg=-Wl,-z,now");
+    // Stays loaded while its handler is installed, whatever the program closes.
+    println!("cargo:rustc-link-arg=-Wl,-z,nodelete");
+    println!("cargo:rerun-if-changed=build.rs");
+}

@@ -1,0 +1,173 @@
+//! Whether a new mapping is armed, and how one is let go of: what the interposed calls ask for.
+
+use crate::handler::{self, disposition};
+use crate::owner::{self, Standing};
+use crate::registry::{self, Description, Leaving};
+use crate::settings::{self, PATH};
+use crate::{handover, protect, sys};
+use core::ffi::c_int;
+use precache_contract::PAGE;
+use precache_contract::segment::{MAPPINGS, Refusal};
+
+/// Mappings shorter than this are over before anything could be fetched ahead.
+const SHORTEST: u64 = 1 << 20;
+
+/// A mapping that the program has just made.
+pub struct Mapped {
+    pub address: usize,
+    pub length: usize,
+    pub protection: c_int,
+    pub flags: c_int,
+    pub file: c_int,
+    pub offset: u64,
+}
+
+/// Arms the mapping if it is one of a large data file. Leaves errno alone.
+pub fn consider(mapped: &Mapped) {
+    let readable = mapped.protection & (libc::PROT_READ | libc::PROT_EXEC) == libc::PROT_READ;
+    if mapped.file < 0 || !readable || mapped.flags & libc::MAP_ANONYMOUS != 0 {
+        return;
+    }
+    let Some(settings) = settings::get() else { return };
+    let Ok(status) = sys::file_status(mapped.file) else { return };
+    let size = status.st_size as u64;
+    if status.st_mode & libc::S_IFMT != libc::S_IFREG || size < settings.min_file {
+        return;
+    }
+    let mut buffer = [0u8; PATH];
+    let path = sys::path_of(mapped.file, &mut buffer).ok().and_then(|length| buffer.get(..length)).unwrap_or_default();
+    if !settings::wants(path) {
+        return;
+    }
+    let Some((start, end)) = protectable(mapped, size, settings::data_range(path)) else { return };
+    settle_inheritance();
+    let Ok(connection) = handover::connect() else { return };
+    match arm(mapped, start, end, settings, &connection) {
+        Ok(()) => {}
+        // What the report then lacks is a line about a file that was not accelerated either.
+        Err(why) => drop(connection.refuse(why, mapped.file)),
+    }
+}
+
+/// The part of the mapping to protect, in bytes from its start: whole pages inside the file and the process data
+/// range.
+fn protectable(mapped: &Mapped, size: u64, range: (u64, u64)) -> Option<(u64, u64)> {
+    let length = mapped.length as u64;
+    let in_file =
+        size.saturating_sub(mapped.offset).min(length).next_multiple_of(PAGE).min(length.next_multiple_of(PAGE));
+    let start = range.0.saturating_sub(mapped.offset) / PAGE * PAGE;
+    let end = range.1.saturating_sub(mapped.offset).min(in_file).div_ceil(PAGE) * PAGE;
+    (start.saturating_add(SHORTEST) <= end).then_some((start, end))
+}
+
+fn arm(
+    mapped: &Mapped,
+    start: u64,
+    end: u64,
+    settings: &settings::Settings,
+    connection: &handover::Connection,
+) -> Result<(), Refusal> {
+    let writable = mapped.protection & libc::PROT_WRITE != 0;
+    let shared = mapped.flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
+    if shared && writable {
+        return Err(Refusal::SharedWritable);
+    }
+    if sys::open_flags(mapped.file).is_ok_and(|flags| flags & libc::O_DIRECT != 0) {
+        return Err(Refusal::Direct);
+    }
+    let mut magic = [0u8; 4];
+    if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
+        return Err(Refusal::Elf);
+    }
+    if !owner::establish() {
+        return Err(Refusal::NotEnrolled);
+    }
+    if !disposition::install() {
+        return Err(Refusal::HandlerLost);
+    }
+    let first = mapped.address + start as usize;
+    let what = Description {
+        start: first,
+        length: (end - start) as usize,
+        offset: mapped.offset + start,
+        protection: mapped.protection,
+        distance: settings.distance,
+        // SAFETY: the program has not been told the address yet; private mappings get no guards.
+        method: unsafe { protect::choose(first, settings.protect, shared && !writable) },
+    };
+    // A fault while the signal is blocked kills; threads that begin later inherit the mask.
+    let mask = sys::set_mask(sys::SignalSet::MAX);
+    sys::set_mask(mask & !sys::bit(libc::SIGSEGV));
+    let claim = registry::claim().ok_or(Refusal::TableFull)?;
+    handover::describe(connection.segment, claim.slot(), claim.generation(), &what);
+    if connection.announce(claim.slot(), mapped.file).is_err() {
+        claim.abandon();
+        return Err(Refusal::NotEnrolled);
+    }
+    let held = claim.register(&what);
+    let mut turn = held.wait_turn();
+    // SAFETY: `held` is the mapping described, and the program does not know it yet.
+    if unsafe { sys::mprotect(what.start, what.length, libc::PROT_NONE) }.is_err() {
+        protect::lift(&held, &mut turn);
+        drop(turn);
+        drop(registry::leave(held));
+        return Err(Refusal::ProtectFailed);
+    }
+    Ok(())
+}
+
+/// A forked child takes over what it inherited before it changes any of it.
+fn settle_inheritance() {
+    loop {
+        match owner::standing() {
+            Standing::Owner => return,
+            Standing::Heir(_adoption) => return handler::adopt(),
+            Standing::Underage => sys::yield_now(),
+        }
+    }
+}
+
+/// Before a system call that accesses the range: checkpoints in it are hit now. `false`: nothing of ours is there.
+pub fn prepare_for_call(address: usize, length: usize) -> bool {
+    if registry::is_empty() || length == 0 {
+        return false;
+    }
+    let mut overlaps = false;
+    registry::each_overlapping(address, address.saturating_add(length), |_| overlaps = true);
+    if overlaps {
+        settle_inheritance();
+        handler::hit_for_call(address, length);
+    }
+    overlaps
+}
+
+/// Mappings on their way out of the table, from before the call that changes them until after it.
+pub struct Departure {
+    leaving: [Option<Leaving>; MAPPINGS],
+}
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        for leaving in self.leaving.iter_mut().filter_map(Option::take) {
+            handover::retract(leaving.slot());
+        }
+    }
+}
+
+/// Before a call that unmaps, moves or re-protects the range: what is registered in it is opened and forgotten, as a
+/// whole, and no handler is at work in it any more when this returns. Keep the answer until the call is done.
+pub fn let_go(address: usize, length: usize) -> Option<Departure> {
+    if registry::is_empty() {
+        return None;
+    }
+    settle_inheritance();
+    let mut departure = Departure { leaving: [const { None }; MAPPINGS] };
+    let mut slots = departure.leaving.iter_mut();
+    registry::each_overlapping(address, address.saturating_add(length), |held| {
+        protect::lift(&held, &mut held.wait_turn());
+        if let (Some(slot), Some(leaving)) = (slots.next(), registry::leave(held)) {
+            *slot = Some(leaving);
+        }
+    });
+    Some(departure)
+}

@@ -1,0 +1,48 @@
+//! What runs in signal context. READ BEFORE CHANGING.
+//!
+//! Allowed here: atomics, the fixed tables, and the system calls of [`crate::sys`]. Not allowed: allocation, locks,
+//! waiting, thread-local storage, panics, formatting, libc. A thread may be anywhere when a checkpoint stops it:
+//! inside malloc, inside the dynamic loader, holding any lock, on a stack of two pages.
+
+pub mod disposition;
+mod forward;
+mod trip;
+
+use core::ffi::{c_int, c_void};
+
+pub use trip::{adopt, give_up, hit_for_call};
+
+/// Called by the kernel with all signals blocked: on SIGSEGV, whoever caused it.
+///
+/// # Safety
+/// For the kernel alone, as a handler installed with SA_SIGINFO.
+pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a siginfo_t and a ucontext_t to a handler with SA_SIGINFO (sigaction(2)).
+    let (code, address, is_write) = unsafe { ((*info).si_code, (*info).si_addr() as usize, is_write(context)) };
+    // Only the kernel's own word counts: a signal sent by a program can claim any address (si_code <= 0), and other
+    // faults than a missing page or permission are not made by checkpoints.
+    let by_protection = code == SEGV_MAPERR || code == SEGV_ACCERR;
+    if by_protection && trip::on_fault(address, is_write) {
+        return;
+    }
+    // SAFETY: as above.
+    unsafe { forward::forward(signal, info, context) };
+}
+
+/// `si_code` of a fault on a guard region, on x86-64 and arm64.
+const SEGV_MAPERR: c_int = 1;
+/// `si_code` of a fault on `PROT_NONE`.
+const SEGV_ACCERR: c_int = 2;
+
+/// Whether the access was a write. x86-64: bit 1 of the page-fault error code (Intel SDM vol. 3, 4.7).
+#[cfg(target_arch = "x86_64")]
+unsafe fn is_write(context: *const c_void) -> bool {
+    // SAFETY: the kernel passes a ucontext_t (sigaction(2)).
+    unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_ERR as usize] & 2 != 0 }
+}
+
+/// Unknown elsewhere: a write to a read-only page is then told by its faulting again.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn is_write(_context: *const c_void) -> bool {
+    false
+}

@@ -1,0 +1,183 @@
+//! A checkpoint is hit: tell the optimizer, let the reader through, re-arm what it left behind.
+
+use crate::curtain::{STEP, Span, Verdict};
+use crate::owner::{self, Standing};
+use crate::registry::{self, Held, Turn};
+use crate::{handover, protect, sys};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+use precache_contract::PAGE;
+use precache_contract::ring::Trip;
+use precache_contract::segment::{Refusal, Segment, WATCHES};
+
+/// Times in a row that a fault at one address is let through on the ground that its mapping left the table lately.
+const BENEFIT_OF_DOUBT: usize = 3;
+
+static DOUBTED: AtomicUsize = AtomicUsize::new(0);
+static DOUBTS: AtomicUsize = AtomicUsize::new(0);
+
+/// `true`: the fault was ours and the access can be tried again.
+pub fn on_fault(address: usize, is_write: bool) -> bool {
+    match owner::standing() {
+        Standing::Owner => {}
+        Standing::Heir(_adoption) => adopt(),
+        Standing::Underage => {
+            // Adoption takes microseconds; the access is tried again until then.
+            sys::yield_now();
+            return true;
+        }
+    }
+    let Some(held) = registry::holding(address) else { return was_ours(address) };
+    if is_write && held.protection() & libc::PROT_WRITE == 0 {
+        return false;
+    }
+    let at = (address - held.start()) as u64 / PAGE * PAGE;
+    let Some(segment) = handover::segment() else { return protect::open(&held, whole(&held)).is_ok() };
+    let fate = publish(segment, &held, at);
+    let Some(mut turn) = held.try_turn() else {
+        segment.counters.contended.fetch_add(1, Relaxed);
+        return open_step(&held, at);
+    };
+    let fate = if held.is_doomed() { Some(Refusal::OptimizerGone) } else { fate };
+    match fate {
+        None => follow(segment, &held, &mut turn, at),
+        Some(why) => {
+            let lifted = lift(segment, &held, &mut turn, why);
+            drop(turn);
+            if matches!(why, Refusal::OptimizerGone | Refusal::OptimizerStalled) {
+                give_up(why);
+            }
+            lifted
+        }
+    }
+}
+
+/// Before the kernel accesses `address..address + length` for the program: it raises no SIGSEGV, it fails. So what the
+/// range holds of checkpoints is hit here. Not for signal context.
+pub fn hit_for_call(address: usize, length: usize) {
+    registry::each_overlapping(address, address.saturating_add(length), |held| {
+        let Some(segment) = handover::segment() else { return };
+        let start = address.saturating_sub(held.start()) as u64 / PAGE * PAGE;
+        let end = (address.saturating_add(length) - held.start()).min(held.length()) as u64;
+        let span = Span { start, end: end.next_multiple_of(PAGE) };
+        segment.counters.lifted_for_calls.fetch_add(1, Relaxed);
+        let mut turn = held.wait_turn();
+        while let Some(at) = turn.curtain().first_closed(span) {
+            if publish(segment, &held, at).is_some() || !follow(segment, &held, &mut turn, at) {
+                break;
+            }
+        }
+        // Guards, sentinels, and pages that stay closed because the optimizer is gone.
+        let _ = protect::open(&held, span);
+    });
+}
+
+fn whole(held: &Held) -> Span {
+    Span { start: 0, end: held.length() as u64 }
+}
+
+/// Tells the optimizer; the answer is why the mapping must be let go of, if it must.
+fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
+    let offset = held.offset() + at;
+    let shared = segment.mappings.get(held.slot())?;
+    segment.counters.trips.fetch_add(1, Relaxed);
+    shared.trips.fetch_add(1, Relaxed);
+    if shared.veto.load(Relaxed) == held.generation() {
+        return Some(Refusal::Vetoed);
+    }
+    let trip = Trip { slot: held.slot() as u16, generation: held.generation(), offset };
+    if !segment.trips.push(trip) {
+        segment.counters.lost.fetch_add(1, Relaxed);
+        return Some(Refusal::OptimizerStalled);
+    }
+    let triggering =
+        !shared.watches.iter().any(|watch| (watch.from.load(Relaxed)..watch.threshold.load(Relaxed)).contains(&offset));
+    if (triggering || segment.trips.is_filling()) && segment.take_wake() {
+        segment.counters.wakes.fetch_add(1, Relaxed);
+        // Nobody woken: it is about to sleep and will look once more, or it is gone.
+        if !sys::futex_wake(&segment.sleeping) && !handover::optimizer_listens() {
+            return Some(Refusal::OptimizerGone);
+        }
+    }
+    None
+}
+
+/// Moves the curtain.
+fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
+    let mut thresholds = [u64::MAX; WATCHES * 2];
+    if let Some(shared) = segment.mappings.get(held.slot()) {
+        let told = shared.watches.iter().flat_map(|w| [&w.threshold, &w.next_threshold]);
+        for (threshold, told) in thresholds.iter_mut().zip(told) {
+            // Outside the protected part, u64::MAX among them, it is no checkpoint.
+            let inside = told.load(Relaxed).checked_sub(held.offset()).filter(|&t| t < held.length() as u64);
+            *threshold = inside.unwrap_or(u64::MAX);
+        }
+    }
+    let mut failed = false;
+    let verdict = turn.curtain().trip(at, &thresholds, &mut |action| failed |= protect::perform(held, action).is_err());
+    if failed {
+        return lift(segment, held, turn, Refusal::ProtectFailed);
+    }
+    if verdict == Verdict::Random && turn.curtain().is_lifted() {
+        segment.counters.refuse(Refusal::Random);
+    }
+    true
+}
+
+/// Lets go of the mapping, and counts why.
+fn lift(segment: &Segment, held: &Held, turn: &mut Turn, why: Refusal) -> bool {
+    if !turn.curtain().is_lifted() {
+        segment.counters.refuse(why);
+    }
+    protect::lift(held, turn)
+}
+
+/// Lets a thread through while another moves the curtain.
+fn open_step(held: &Held, at: u64) -> bool {
+    let start = at / STEP * STEP;
+    let span = Span { start, end: (start + STEP).min(held.length() as u64) };
+    protect::open(held, span).is_ok()
+}
+
+/// Lets go of all mappings of this process; those at which another thread is at work follow at its next trip.
+pub fn give_up(why: Refusal) {
+    registry::each_overlapping(0, usize::MAX, |held| match (held.try_turn(), handover::segment()) {
+        (Some(mut turn), Some(segment)) => {
+            lift(segment, &held, &mut turn, why);
+        }
+        (Some(mut turn), None) => {
+            protect::lift(&held, &mut turn);
+        }
+        (None, _) => held.doom(),
+    });
+}
+
+/// A forked child's first look at its inheritance: the curtains are drawn anew, and the optimizer hears of it.
+pub fn adopt() {
+    let enrolled = handover::enrol_heir().is_ok();
+    registry::reset_after_fork(|held| {
+        let Some(mut turn) = held.try_turn() else { return };
+        if turn.curtain().is_lifted() {
+            return;
+        }
+        let closed = enrolled && {
+            // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
+            unsafe { sys::mprotect(held.start(), held.length(), libc::PROT_NONE as c_int) }.is_ok()
+        };
+        if !closed {
+            protect::lift(held, &mut turn);
+        }
+    });
+}
+
+/// A fault whose mapping was unregistered by another thread while the signal was on its way: the access is tried
+/// again, but not for ever.
+fn was_ours(address: usize) -> bool {
+    if !registry::left_lately(address) {
+        return false;
+    }
+    if DOUBTED.swap(address, Relaxed) != address {
+        DOUBTS.store(0, Relaxed);
+    }
+    DOUBTS.fetch_add(1, Relaxed) < BENEFIT_OF_DOUBT
+}

@@ -1,0 +1,139 @@
+//! Making this process and its mappings known to the optimizer. Nothing here waits for it.
+
+use crate::{registry, settings, sys};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+use precache_contract::VERSION;
+use precache_contract::enrolment::{Enrolment, Kind};
+use precache_contract::segment::{Refusal, Segment};
+
+/// The segment of this process; null before the first data file is mapped.
+static SEGMENT: AtomicPtr<Segment> = AtomicPtr::new(core::ptr::null_mut());
+
+pub fn segment() -> Option<&'static Segment> {
+    // SAFETY: points to a mapping of `Segment::LENGTH` bytes that is never unmapped while threads run (a forked child
+    // replaces it before it has any other); the contents are atomics, for which every value is valid.
+    unsafe { SEGMENT.load(Acquire).as_ref() }
+}
+
+/// A new segment that this process alone has so far, and the descriptor to hand over.
+fn create() -> sys::Result<(&'static Segment, sys::Descriptor)> {
+    let file = sys::memory_file()?;
+    sys::set_length(&file, Segment::LENGTH)?;
+    let token = sys::random_word()?;
+    let address = sys::map_shared(file.0, Segment::LENGTH)?;
+    // SAFETY: mapped just now at full length, page-aligned, zeroed, and never unmapped while in use (see `segment`).
+    let segment = unsafe { &*(address as *const Segment) };
+    segment.version.store(VERSION, Relaxed);
+    segment.token.store(token, Relaxed);
+    Ok((segment, file))
+}
+
+/// A conversation with the optimizer: closed when it drops.
+pub struct Connection {
+    socket: sys::Descriptor,
+    session: u64,
+    pub segment: &'static Segment,
+}
+
+/// Connects, and enrols this process if it is not enrolled yet.
+pub fn connect() -> sys::Result<Connection> {
+    let session = settings::get().ok_or(sys::Error::EINVAL)?.session;
+    let socket = sys::connect(settings::socket())?;
+    if let Some(segment) = segment() {
+        return Ok(Connection { socket, session, segment });
+    }
+    let (segment, file) = create()?;
+    sys::send(&socket, &Enrolment::new(Kind::Reader, session, token(segment), 0, 0).to_bytes(), Some(file.0))?;
+    let ours = core::ptr::from_ref(segment).cast_mut();
+    match SEGMENT.compare_exchange(core::ptr::null_mut(), ours, AcqRel, Acquire) {
+        Ok(_) => Ok(Connection { socket, session, segment }),
+        // Another thread enrolled in the meantime; the optimizer sees one more reader without mappings.
+        // SAFETY: the winner's segment, as in `segment`.
+        Err(theirs) => Ok(Connection { socket, session, segment: unsafe { &*theirs } }),
+    }
+}
+
+impl Connection {
+    /// Announces the mapping, filled into its slot of the segment, with the descriptor of its file.
+    pub fn announce(&self, slot: usize, file: c_int) -> sys::Result<()> {
+        let datagram = Enrolment::new(Kind::Mapping, self.session, token(self.segment), 0, slot as u32);
+        sys::send(&self.socket, &datagram.to_bytes(), Some(file))
+    }
+
+    /// Tells why a file that was mapped is not accelerated.
+    pub fn refuse(&self, why: Refusal, file: c_int) -> sys::Result<()> {
+        self.segment.counters.refuse(why);
+        let datagram = Enrolment::new(Kind::Refused, self.session, token(self.segment), 0, why as u32);
+        sys::send(&self.socket, &datagram.to_bytes(), Some(file))
+    }
+}
+
+/// Tells the optimizer that the library is loaded, if this is the program that the supervisor started itself: so a
+/// report can tell "nothing was mapped" from "the library was not loaded".
+pub fn report_loaded() {
+    let Some(settings) = settings::get() else { return };
+    if settings.supervisor == sys::parent()
+        && let Ok(socket) = sys::connect(settings::socket())
+    {
+        let _ = sys::send(&socket, &Enrolment::new(Kind::Loaded, settings.session, 0, 0, 0).to_bytes(), None);
+    }
+}
+
+/// In a forked child: a segment of its own, with the mappings that it inherits. Signal context. On failure the child
+/// is left without a segment: nothing that it does may count as its parent's.
+pub fn enrol_heir() -> sys::Result<()> {
+    let Some(inherited) = segment() else { return Ok(()) };
+    SEGMENT.store(core::ptr::null_mut(), Release);
+    let session = settings::get().ok_or(sys::Error::EINVAL)?.session;
+    let socket = sys::connect(settings::socket())?;
+    let (segment, file) = create()?;
+    for (from, to) in inherited.mappings.iter().zip(&segment.mappings) {
+        to.address.store(from.address.load(Relaxed), Relaxed);
+        to.length.store(from.length.load(Relaxed), Relaxed);
+        to.offset.store(from.offset.load(Relaxed), Relaxed);
+        to.method.store(from.method.load(Relaxed), Relaxed);
+        to.generation.store(from.generation.load(Relaxed), Release);
+    }
+    let datagram = Enrolment::new(Kind::Reader, session, token(segment), token(inherited), 0);
+    sys::send(&socket, &datagram.to_bytes(), Some(file.0))?;
+    SEGMENT.store(core::ptr::from_ref(segment).cast_mut(), Release);
+    // SAFETY: nobody in the child uses the parent's segment: threads that trip wait until the child is adopted.
+    let _ = unsafe { sys::unmap(core::ptr::from_ref(inherited) as usize, Segment::LENGTH) };
+    Ok(())
+}
+
+/// Whether an optimizer listens.
+pub fn optimizer_listens() -> bool {
+    sys::connect(settings::socket()).is_ok()
+}
+
+/// Fills in the mapping's slot of the segment.
+pub fn describe(segment: &Segment, slot: usize, generation: u32, what: &registry::Description) {
+    let Some(shared) = segment.mappings.get(slot) else { return };
+    shared.address.store(what.start as u64, Relaxed);
+    shared.length.store(what.length as u64, Relaxed);
+    shared.offset.store(what.offset, Relaxed);
+    shared.method.store(what.method as u32, Relaxed);
+    shared.trips.store(0, Relaxed);
+    for watch in &shared.watches {
+        watch.from.store(0, Relaxed);
+        watch.threshold.store(0, Relaxed);
+        watch.next_threshold.store(0, Relaxed);
+    }
+    shared.generation.store(generation, Release);
+}
+
+/// Tells the optimizer that the mapping is gone, so that it lets go of the file.
+pub fn retract(slot: usize) {
+    let Some(segment) = segment() else { return };
+    let Some(shared) = segment.mappings.get(slot) else { return };
+    shared.generation.store(0, SeqCst);
+    if segment.take_wake() {
+        sys::futex_wake(&segment.sleeping);
+    }
+}
+
+fn token(segment: &Segment) -> u64 {
+    segment.token.load(Relaxed)
+}

@@ -1,0 +1,75 @@
+//! The functions that our exported ones stand in front of: libc's, or those of another preloaded library after us.
+//!
+//! Looked up by the constructor. Before it runs (another library's constructor may call first) the table is empty, and
+//! an interposer falls back to looking up on the spot.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
+}
+
+/// `RTLD_NEXT`: the next object after ours in search order (dlsym(3)).
+const NEXT: *mut c_void = -1isize as *mut c_void;
+
+/// One function of the next library.
+pub struct Next {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Next {
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(core::ptr::null_mut()) }
+    }
+
+    /// Its address; `None` when no library has it.
+    pub fn address(&self) -> Option<*mut c_void> {
+        let mut address = self.address.load(Acquire);
+        if address.is_null() {
+            // SAFETY: a C string and a handle that dlsym(3) defines.
+            address = unsafe { dlsym(NEXT, self.name.as_ptr()) };
+            self.address.store(address, Release);
+        }
+        (!address.is_null()).then_some(address)
+    }
+}
+
+static SIGACTION: Next = Next::new(c"sigaction");
+
+type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+
+/// The next `sigaction`. Looked up before the handler is installed, so that signal context finds it ready.
+pub fn sigaction() -> Option<Sigaction> {
+    // SAFETY: sigaction(3) has this type in every libc.
+    SIGACTION.address().map(|address| unsafe { core::mem::transmute::<*mut c_void, Sigaction>(address) })
+}
+
+/// Defines an exported function that stands in front of the next one of its name. In the body, `next` is a function
+/// pointer to that.
+#[macro_export]
+macro_rules! interpose {
+    ($(#[$doc:meta])* fn $name:ident ( $($argument:ident : $type:ty),* ) -> $result:ty ; missing $missing:expr ; |$next:ident| $body:expr) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            static NEXT: $crate::next::Next = {
+                // SAFETY: the bytes end in the one zero byte that is added here.
+                let name = unsafe {
+                    core::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes())
+                };
+                $crate::next::Next::new(name)
+            };
+            let Some(address) = NEXT.address() else { return $missing };
+            // SAFETY: the next function of this name has this type.
+            let $next = unsafe {
+                core::mem::transmute::<*mut core::ffi::c_void, unsafe extern "C" fn($($type),*) -> $result>(address)
+            };
+            $body
+        }
+    };
+}

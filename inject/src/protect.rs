@@ -1,0 +1,63 @@
+//! The door to the two ways of protecting pages: `mprotect` for the curtain, guard regions for checkpoints in it.
+
+use crate::curtain::{Action, Span};
+use crate::registry::{Held, Turn};
+use crate::sys;
+use precache_contract::PAGE;
+use precache_contract::segment::Method;
+
+/// Does to the held mapping what the curtain says.
+///
+/// A guard that cannot be placed (the program locked the page: EINVAL) is one checkpoint less, and no error.
+pub fn perform(held: &Held, action: Action) -> sys::Result<()> {
+    match action {
+        Action::Open(span) => open(held, span),
+        // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
+        Action::Close(span) => unsafe {
+            sys::mprotect(held.start() + span.start as usize, (span.end - span.start) as usize, libc::PROT_NONE)
+        },
+        Action::Guard(at) => {
+            // SAFETY: as above; `arming` chooses guards for shared mappings alone.
+            let _ = unsafe { sys::guard_install(held.start() + at as usize, PAGE as usize) };
+            Ok(())
+        }
+        // SAFETY: as above.
+        Action::Lift(at) => unsafe { sys::guard_remove(held.start() + at as usize, PAGE as usize) },
+    }
+}
+
+/// Gives a part of the held mapping the program's own protection.
+pub fn open(held: &Held, span: Span) -> sys::Result<()> {
+    let (start, length) = (held.start() + span.start as usize, (span.end - span.start) as usize);
+    // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
+    unsafe {
+        sys::mprotect(start, length, held.protection())?;
+        if held.has_guards() {
+            sys::guard_remove(start, length)?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens the mapping for good; `false` when the kernel refuses even that. One area of one protection needs no more
+/// kernel mappings than before, so it works when none are left.
+pub fn lift(held: &Held, turn: &mut Turn) -> bool {
+    let mut opened = true;
+    turn.curtain().lift(&mut |action| opened = perform(held, action).is_ok());
+    opened
+}
+
+/// The method for a new mapping: guards where they are wanted and a trial shows that they work.
+///
+/// # Safety
+/// `address` must be the first page of a mapping that is shared and not writable if `guards_are_safe`.
+pub unsafe fn choose(address: usize, wanted: crate::settings::Protect, guards_are_safe: bool) -> Method {
+    if wanted == crate::settings::Protect::Mprotect || !guards_are_safe {
+        return Method::Mprotect;
+    }
+    // SAFETY: the caller's promise; the guard is gone again at once, and nobody has been told the address yet.
+    let works = unsafe {
+        sys::guard_install(address, PAGE as usize).and_then(|()| sys::guard_remove(address, PAGE as usize)).is_ok()
+    };
+    if works { Method::Guard } else { Method::Mprotect }
+}

@@ -1,0 +1,322 @@
+//! The mappings that an interposed call registered: the only memory that is ever protected.
+//!
+//! Private memory in a fixed table, so that a forked child has its own copy of it. Handlers hold an entry while they
+//! change page tables in it (`Held`); a call that unmaps first takes the entry out of the table, then waits until
+//! nobody holds it. So no protection can land on memory that is somebody else's by then.
+
+use crate::curtain::Curtain;
+use crate::sys;
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use precache_contract::segment::{MAPPINGS, Method};
+
+const FREE: u32 = 0;
+const CLAIMED: u32 = 1;
+const ARMED: u32 = 2;
+const LEAVING: u32 = 3;
+
+/// What is known of a mapping when it is registered.
+pub struct Description {
+    /// First protected byte, a page boundary.
+    pub start: usize,
+    /// Bytes protected, whole pages, all inside the file.
+    pub length: usize,
+    /// File offset of `start`.
+    pub offset: u64,
+    /// The program's own protection.
+    pub protection: c_int,
+    pub distance: u64,
+    pub method: Method,
+}
+
+pub struct Entry {
+    state: AtomicU32,
+    /// Handlers that work on the entry.
+    holders: AtomicU32,
+    /// The curtain is being changed.
+    turn: AtomicBool,
+    start: AtomicUsize,
+    end: AtomicUsize,
+    offset: AtomicU64,
+    protection: AtomicI32,
+    generation: AtomicU32,
+    guards: AtomicBool,
+    /// The next thread that has its turn lifts the curtain for good.
+    doomed: AtomicBool,
+    curtain: UnsafeCell<Curtain>,
+}
+
+// SAFETY: `curtain` is only reached through `Turn`, of which `turn` lets one exist at a time; all else is atomic.
+unsafe impl Sync for Entry {}
+
+static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
+
+/// Entries in use: zero lets every interposed call through at once.
+static IN_USE: AtomicU32 = AtomicU32::new(0);
+
+/// Ranges that left the table lately. A fault that was on its way when its mapping left is let through again.
+static LEFT: [[AtomicUsize; 2]; 8] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 8];
+static LEFT_NEXT: AtomicUsize = AtomicUsize::new(0);
+
+impl Entry {
+    const fn new() -> Self {
+        Self {
+            state: AtomicU32::new(FREE),
+            holders: AtomicU32::new(0),
+            turn: AtomicBool::new(false),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            offset: AtomicU64::new(0),
+            protection: AtomicI32::new(0),
+            generation: AtomicU32::new(0),
+            guards: AtomicBool::new(false),
+            doomed: AtomicBool::new(false),
+            curtain: UnsafeCell::new(Curtain::new(0, 1, Method::Mprotect)),
+        }
+    }
+
+    fn covers(&self, address: usize) -> bool {
+        (self.start.load(Relaxed)..self.end.load(Relaxed)).contains(&address)
+    }
+
+    fn overlaps(&self, start: usize, end: usize) -> bool {
+        self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
+    }
+}
+
+/// A slot that is being filled in.
+pub struct Claim {
+    slot: usize,
+    entry: &'static Entry,
+}
+
+impl Claim {
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Number of this use of the slot, odd.
+    pub fn generation(&self) -> u32 {
+        self.entry.generation.load(Relaxed) | 1
+    }
+
+    /// From here on the handler knows the mapping.
+    pub fn register(self, what: &Description) -> Held {
+        let entry = self.entry;
+        // SAFETY: nobody else reaches a claimed entry's curtain: `enter` passes over entries that are not armed, and
+        // only the claimer may register.
+        unsafe { *entry.curtain.get() = Curtain::new(what.length as u64, what.distance, what.method) };
+        entry.start.store(what.start, Relaxed);
+        entry.end.store(what.start + what.length, Relaxed);
+        entry.offset.store(what.offset, Relaxed);
+        entry.protection.store(what.protection, Relaxed);
+        entry.guards.store(what.method == Method::Guard, Relaxed);
+        entry.doomed.store(false, Relaxed);
+        entry.generation.fetch_or(1, Relaxed);
+        entry.holders.fetch_add(1, SeqCst);
+        IN_USE.fetch_add(1, SeqCst);
+        entry.state.store(ARMED, SeqCst);
+        Held { slot: self.slot, entry }
+    }
+
+    /// Gives the slot back unused.
+    pub fn abandon(self) {
+        self.entry.state.store(FREE, Release);
+    }
+}
+
+/// Claims a free slot; `None` when all are taken.
+pub fn claim() -> Option<Claim> {
+    TABLE.iter().enumerate().find_map(|(slot, entry)| {
+        entry.state.compare_exchange(FREE, CLAIMED, Acquire, Relaxed).ok().map(|_| Claim { slot, entry })
+    })
+}
+
+/// An armed mapping that cannot be unmapped while this exists.
+pub struct Held {
+    slot: usize,
+    entry: &'static Entry,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.entry.holders.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Held {
+    fn of(slot: usize, entry: &'static Entry) -> Option<Self> {
+        // First held, then looked at again: `leave` marks first and counts holders after, so one of the two sees the
+        // other.
+        entry.holders.fetch_add(1, SeqCst);
+        let held = Held { slot, entry };
+        (entry.state.load(SeqCst) == ARMED).then_some(held)
+    }
+
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    pub fn generation(&self) -> u32 {
+        self.entry.generation.load(Relaxed)
+    }
+
+    pub fn start(&self) -> usize {
+        self.entry.start.load(Relaxed)
+    }
+
+    pub fn length(&self) -> usize {
+        self.entry.end.load(Relaxed) - self.start()
+    }
+
+    /// File offset of the first protected byte.
+    pub fn offset(&self) -> u64 {
+        self.entry.offset.load(Relaxed)
+    }
+
+    pub fn protection(&self) -> c_int {
+        self.entry.protection.load(Relaxed)
+    }
+
+    pub fn has_guards(&self) -> bool {
+        self.entry.guards.load(Relaxed)
+    }
+
+    /// To be let go of at the next turn.
+    pub fn doom(&self) {
+        self.entry.doomed.store(true, Release);
+    }
+
+    pub fn is_doomed(&self) -> bool {
+        self.entry.doomed.load(Acquire)
+    }
+
+    /// The right to change the curtain, unless another thread has it.
+    pub fn try_turn(&self) -> Option<Turn<'_>> {
+        self.entry.turn.compare_exchange(false, true, Acquire, Relaxed).ok().map(|_| Turn { held: self })
+    }
+
+    /// The same, waiting: not for signal context. Turns last some microseconds, with all signals blocked.
+    pub fn wait_turn(&self) -> Turn<'_> {
+        loop {
+            match self.try_turn() {
+                Some(turn) => return turn,
+                None => sys::yield_now(),
+            }
+        }
+    }
+}
+
+/// The sole right to change an entry's curtain.
+pub struct Turn<'a> {
+    held: &'a Held,
+}
+
+impl Turn<'_> {
+    pub fn curtain(&mut self) -> &mut Curtain {
+        // SAFETY: `turn` was false and is true until this drops, so no other reference to the curtain exists.
+        unsafe { &mut *self.held.entry.curtain.get() }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.held.entry.turn.store(false, Release);
+    }
+}
+
+/// Whether no mapping is registered at all.
+pub fn is_empty() -> bool {
+    IN_USE.load(Relaxed) == 0
+}
+
+/// The armed mapping that `address` lies in.
+pub fn holding(address: usize) -> Option<Held> {
+    TABLE.iter().enumerate().find_map(|(slot, entry)| {
+        if entry.state.load(Relaxed) != ARMED || !entry.covers(address) {
+            return None;
+        }
+        Held::of(slot, entry).filter(|held| held.entry.covers(address))
+    })
+}
+
+/// Calls `each` for every armed mapping that overlaps the range.
+pub fn each_overlapping(start: usize, end: usize, mut each: impl FnMut(Held)) {
+    for (slot, entry) in TABLE.iter().enumerate() {
+        if entry.state.load(Relaxed) == ARMED
+            && entry.overlaps(start, end)
+            && let Some(held) = Held::of(slot, entry)
+        {
+            each(held);
+        }
+    }
+}
+
+/// A mapping on its way out: no handler touches it any more. The slot is free again when this drops.
+pub struct Leaving {
+    slot: usize,
+    entry: &'static Entry,
+}
+
+impl Leaving {
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// The range that was protected.
+    pub fn range(&self) -> (usize, usize) {
+        (self.entry.start.load(Relaxed), self.entry.end.load(Relaxed))
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.entry.generation.fetch_add(1, Relaxed);
+        self.entry.state.store(FREE, Release);
+    }
+}
+
+/// Takes the held mapping out of the table and waits for the handlers at work in it. `None`: somebody else is at it.
+/// Not for signal context.
+pub fn leave(held: Held) -> Option<Leaving> {
+    let (slot, entry) = (held.slot, held.entry);
+    if let Some(left) = LEFT.get(LEFT_NEXT.fetch_add(1, Relaxed) % LEFT.len()) {
+        left[0].store(entry.start.load(Relaxed), Relaxed);
+        left[1].store(entry.end.load(Relaxed), Release);
+    }
+    entry.state.compare_exchange(ARMED, LEAVING, SeqCst, Relaxed).ok()?;
+    IN_USE.fetch_sub(1, SeqCst);
+    drop(held);
+    while entry.holders.load(SeqCst) != 0 {
+        sys::yield_now();
+    }
+    Some(Leaving { slot, entry })
+}
+
+/// Whether `address` belonged to a mapping that left the table lately.
+pub fn left_lately(address: usize) -> bool {
+    LEFT.iter().any(|[start, end]| (start.load(Relaxed)..end.load(Acquire)).contains(&address))
+}
+
+/// In a forked child, whose only thread this is: nobody else holds anything. Calls `each` for every armed mapping
+/// with its curtain as new.
+pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
+    for (slot, entry) in TABLE.iter().enumerate() {
+        entry.holders.store(0, SeqCst);
+        entry.turn.store(false, SeqCst);
+        match entry.state.load(SeqCst) {
+            ARMED => {
+                let Some(held) = Held::of(slot, entry) else { continue };
+                let mut turn = held.wait_turn();
+                turn.curtain().begin_again();
+                drop(turn);
+                each(&held);
+            }
+            // A thread of the parent was at work on it; the mapping is not protected for long, if at all.
+            LEAVING => {}
+            CLAIMED => entry.state.store(FREE, SeqCst),
+            _ => {}
+        }
+    }
+}

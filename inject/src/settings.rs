@@ -1,0 +1,142 @@
+//! What the supervisor wants of this process: read once by the constructor, before the program can change its
+//! environment.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicBool, Ordering::*};
+use precache_contract::settings::{entries, number, range};
+
+/// Longest value that is taken; a longer one (hundreds of globs) leaves the process alone.
+const CAPACITY: usize = 16 << 10;
+
+/// Longest path that globs are held against.
+pub const PATH: usize = 4096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protect {
+    Auto,
+    Guard,
+    Mprotect,
+}
+
+/// The settings that are not lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub session: u64,
+    pub supervisor: i32,
+    pub distance: u64,
+    pub min_file: u64,
+    pub protect: Protect,
+}
+
+struct Store {
+    ready: AtomicBool,
+    text: UnsafeCell<([u8; CAPACITY], usize)>,
+    settings: UnsafeCell<Settings>,
+}
+
+// SAFETY: the cells are written by `read`, which runs once, in the constructor, and are read after `ready` is set.
+unsafe impl Sync for Store {}
+
+static STORE: Store = Store {
+    ready: AtomicBool::new(false),
+    text: UnsafeCell::new(([0; CAPACITY], 0)),
+    settings: UnsafeCell::new(Settings {
+        session: 0,
+        supervisor: 0,
+        distance: 8 << 20,
+        min_file: 32 << 20,
+        protect: Protect::Auto,
+    }),
+};
+
+/// Takes the value of the variable. Without the essentials, or with too long a value, the process is left alone.
+///
+/// # Safety
+/// Call once, before any other function of this module, while no other thread runs.
+pub unsafe fn read(value: &CStr) {
+    let value = value.to_bytes();
+    if value.len() >= CAPACITY || STORE.ready.load(Acquire) {
+        return;
+    }
+    // SAFETY: the caller's promise: nobody else reads or writes the cells now.
+    let (text, settings) = unsafe { (&mut *STORE.text.get(), &mut *STORE.settings.get()) };
+    for (to, from) in text.0.iter_mut().zip(value) {
+        *to = *from;
+    }
+    text.1 = value.len();
+    let mut complete = (false, false);
+    for (key, value) in entries(value) {
+        match (key, number(value)) {
+            (b"session", Some(session)) => (settings.session, complete.0) = (session, true),
+            (b"supervisor", Some(process)) => settings.supervisor = process as i32,
+            (b"distance", Some(bytes)) => {
+                settings.distance = bytes.next_multiple_of(precache_contract::PAGE).max(precache_contract::PAGE);
+            }
+            (b"min_file", Some(bytes)) => settings.min_file = bytes,
+            (b"socket", _) => complete.1 = !value.is_empty(),
+            (b"protect", _) => {
+                settings.protect = match value {
+                    b"guard" => Protect::Guard,
+                    b"mprotect" => Protect::Mprotect,
+                    _ => Protect::Auto,
+                }
+            }
+            _ => {}
+        }
+    }
+    STORE.ready.store(complete == (true, true), Release);
+}
+
+/// The settings; `None`: this process is left alone.
+pub fn get() -> Option<&'static Settings> {
+    // SAFETY: written before `ready` was set, not after.
+    STORE.ready.load(Acquire).then(|| unsafe { &*STORE.settings.get() })
+}
+
+fn values(key: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
+    // SAFETY: written before `ready` was set, not after; callers have asked `get` first, and unset it is empty.
+    let (text, length) = unsafe { &*STORE.text.get() };
+    entries(text.get(..*length).unwrap_or_default()).filter(move |(k, _)| *k == key).map(|(_, value)| value)
+}
+
+/// Name of the optimizer's socket in the abstract namespace.
+pub fn socket() -> &'static [u8] {
+    values(b"socket").next().unwrap_or_default()
+}
+
+/// Whether the user's globs let this file be accelerated: any of `--data` (all files without one), none of
+/// `--exclude`.
+pub fn wants(path: &[u8]) -> bool {
+    let included = values(b"data").next().is_none() || values(b"data").any(|glob| matches(glob, path));
+    included && !values(b"exclude").any(|glob| matches(glob, path))
+}
+
+/// The process data ranges given for this file as one range from the first start to the last end; everything when
+/// there is none.
+pub fn data_range(path: &[u8]) -> (u64, u64) {
+    values(b"range")
+        .filter_map(range)
+        .filter(|(file, ..)| *file == path)
+        .fold(None, |all: Option<(u64, u64)>, (_, start, end)| {
+            Some(all.map_or((start, end), |(low, high)| (low.min(start), high.max(end))))
+        })
+        .unwrap_or((0, u64::MAX))
+}
+
+/// A glob with a slash is held against the whole path, one without against the file's name (fnmatch(3); `*` matches
+/// slashes too).
+fn matches(glob: &[u8], path: &[u8]) -> bool {
+    let subject = if glob.contains(&b'/') { path } else { path.rsplit(|&byte| byte == b'/').next().unwrap_or(path) };
+    let (mut pattern, mut text) = ([0u8; PATH + 1], [0u8; PATH + 1]);
+    let (Some(to), Some(also)) = (pattern.get_mut(..glob.len()), text.get_mut(..subject.len())) else { return false };
+    to.copy_from_slice(glob);
+    also.copy_from_slice(subject);
+    // SAFETY: both are zero-terminated: they are shorter than their zeroed buffers.
+    unsafe { fnmatch(pattern.as_ptr().cast(), text.as_ptr().cast(), 0) == 0 }
+}
+
+unsafe extern "C" {
+    /// fnmatch(3).
+    fn fnmatch(pattern: *const c_char, text: *const c_char, flags: i32) -> i32;
+}

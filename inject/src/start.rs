@@ -1,0 +1,38 @@
+//! The constructor: reads the settings and nothing else. No handler is installed, no descriptor opened, no thread
+//! started before a data file is mapped.
+
+use crate::{handover, settings};
+use core::ffi::{CStr, c_char};
+
+unsafe extern "C" {
+    fn getenv(name: *const c_char) -> *const c_char;
+}
+
+#[ctor::ctor(unsafe)]
+fn start() {
+    let off = variable(c"PRECACHE").is_some_and(|value| value.to_bytes() == b"off");
+    if off {
+        return;
+    }
+    if let Some(value) = variable(c"PRECACHE_READER") {
+        // SAFETY: constructors run one after the other, before the program has threads, and this one runs once.
+        unsafe { settings::read(value) };
+        handover::report_loaded();
+    }
+}
+
+fn variable(name: &CStr) -> Option<&CStr> {
+    // SAFETY: a C string; the answer is null or a C string that lives until the environment changes, which nobody does
+    // during construction.
+    unsafe {
+        let value = getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value))
+    }
+}
+
+/// The library has no code that panics on purpose; should one be left, the process ends as by abort(3), at once.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    // SAFETY: abort never returns and may be called anywhere.
+    unsafe { libc::abort() }
+}

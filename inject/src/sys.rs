@@ -1,0 +1,259 @@
+//! System calls, made directly: no errno, no cancellation points, no lazy binding, so that signal context may make
+//! them. Each returns the kernel's answer or its error number.
+
+use core::ffi::{c_int, c_void};
+use core::mem::{MaybeUninit, size_of};
+use syscalls::{Errno, Sysno, syscall};
+
+pub use syscalls::Errno as Error;
+pub type Result<T> = core::result::Result<T, Errno>;
+
+/// `MADV_GUARD_INSTALL` and `MADV_GUARD_REMOVE`, Linux 6.13 (file mappings: 6.15); newer than the headers in use.
+const GUARD_INSTALL: usize = 102;
+const GUARD_REMOVE: usize = 103;
+
+/// A `sigset_t` as the kernel has it: bit n-1 is signal n.
+pub type SignalSet = u64;
+
+pub const fn bit(signal: c_int) -> SignalSet {
+    1 << (signal - 1)
+}
+
+/// A descriptor that is closed when it goes out of scope.
+pub struct Descriptor(pub c_int);
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the number came from a call that made a descriptor for this owner alone. The result does not matter:
+        // Linux releases the number in any case (close(2)).
+        let _ = unsafe { syscall!(Sysno::close, self.0) };
+    }
+}
+
+/// # Safety
+/// The range must be a registered mapping's, held against unmapping (`registry::Held`).
+pub unsafe fn mprotect(address: usize, length: usize, protection: c_int) -> Result<()> {
+    // SAFETY: the caller's promise; protection changes alter no content (mprotect(2)).
+    unsafe { syscall!(Sysno::mprotect, address, length, protection) }.map(drop)
+}
+
+/// # Safety
+/// As [`mprotect`], and the mapping must be shared: on a private one, pages written to would lose their content.
+pub unsafe fn guard_install(address: usize, length: usize) -> Result<()> {
+    // SAFETY: the caller's promise; on a shared file mapping only page table entries go.
+    unsafe { syscall!(Sysno::madvise, address, length, GUARD_INSTALL) }.map(drop)
+}
+
+/// # Safety
+/// As [`mprotect`].
+pub unsafe fn guard_remove(address: usize, length: usize) -> Result<()> {
+    // SAFETY: removes guard markers, and nothing else (madvise(2)).
+    unsafe { syscall!(Sysno::madvise, address, length, GUARD_REMOVE) }.map(drop)
+}
+
+/// Maps `descriptor` shared and writable at a place of the kernel's choice.
+pub fn map_shared(descriptor: c_int, length: usize) -> Result<usize> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: without MAP_FIXED an existing mapping is never replaced (mmap(2)).
+    unsafe { syscall!(Sysno::mmap, 0, length, protection, libc::MAP_SHARED, descriptor, 0) }
+}
+
+/// One page that is zeroed in a forked child (`MADV_WIPEONFORK`, Linux 4.14).
+pub fn map_wiped_on_fork(length: usize) -> Result<usize> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: as in `map_shared`; the advice concerns the new mapping alone.
+    unsafe {
+        let address = syscall!(Sysno::mmap, 0, length, protection, flags, usize::MAX, 0)?;
+        syscall!(Sysno::madvise, address, length, libc::MADV_WIPEONFORK)?;
+        Ok(address)
+    }
+}
+
+/// # Safety
+/// Nothing may use the range any more.
+pub unsafe fn unmap(address: usize, length: usize) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { syscall!(Sysno::munmap, address, length) }.map(drop)
+}
+
+/// Wakes who sleeps on `word`, in whatever process; `false` when nobody did.
+pub fn futex_wake(word: &core::sync::atomic::AtomicU32) -> bool {
+    // SAFETY: FUTEX_WAKE does not access the word's content (futex(2)). Without FUTEX_PRIVATE_FLAG it reaches other
+    // processes. It can only fail on a bad address.
+    let woken = unsafe { syscall!(Sysno::futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+    woken == Ok(1)
+}
+
+pub fn yield_now() {
+    // SAFETY: no arguments, no effect on memory.
+    let _ = unsafe { syscall!(Sysno::sched_yield) };
+}
+
+/// The user that the process acts as.
+pub fn effective_user() -> u32 {
+    // SAFETY: cannot fail (geteuid(2)).
+    unsafe { syscall!(Sysno::geteuid) }.unwrap_or(usize::MAX) as u32
+}
+
+pub fn parent() -> i32 {
+    // SAFETY: cannot fail (getppid(2)).
+    unsafe { syscall!(Sysno::getppid) }.unwrap_or(0) as i32
+}
+
+/// Sets the calling thread's signal mask and returns the one before.
+pub fn set_mask(mask: SignalSet) -> SignalSet {
+    let mut old: SignalSet = 0;
+    // SAFETY: both point to eight bytes, which is the kernel's size of a signal set on 64-bit Linux.
+    let _ = unsafe {
+        syscall!(Sysno::rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut old, size_of::<SignalSet>())
+    };
+    old
+}
+
+/// The handler that the kernel would really call for `signal`, bypassing every library.
+pub fn real_handler(signal: c_int) -> Result<usize> {
+    /// `struct sigaction` as rt_sigaction(2) has it on x86-64 and arm64.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Kernel {
+        handler: usize,
+        flags: u64,
+        restorer: usize,
+        mask: SignalSet,
+    }
+    let mut now = Kernel::default();
+    // SAFETY: the old action is written into a structure of the kernel's layout; none is installed.
+    unsafe { syscall!(Sysno::rt_sigaction, signal, 0, &raw mut now, size_of::<SignalSet>()) }?;
+    Ok(now.handler)
+}
+
+/// Sends the calling thread the very signal that `info` describes; it stays pending while blocked.
+///
+/// # Safety
+/// `info` must point to a `siginfo_t`.
+pub unsafe fn raise_again(signal: c_int, info: *const c_void) -> Result<()> {
+    // SAFETY: a thread may send itself any siginfo (rt_tgsigqueueinfo(2)).
+    unsafe {
+        let (process, thread) = (syscall!(Sysno::getpid)?, syscall!(Sysno::gettid)?);
+        syscall!(Sysno::rt_tgsigqueueinfo, process, thread, signal, info).map(drop)
+    }
+}
+
+pub fn memory_file() -> Result<Descriptor> {
+    // SAFETY: the name is a C string.
+    unsafe { syscall!(Sysno::memfd_create, c"precache".as_ptr(), libc::MFD_CLOEXEC) }.map(|fd| Descriptor(fd as c_int))
+}
+
+pub fn set_length(descriptor: &Descriptor, length: usize) -> Result<()> {
+    // SAFETY: concerns our own descriptor alone.
+    unsafe { syscall!(Sysno::ftruncate, descriptor.0, length) }.map(drop)
+}
+
+pub fn random_word() -> Result<u64> {
+    let mut word = 0u64;
+    // SAFETY: fills the eight bytes of `word`.
+    unsafe { syscall!(Sysno::getrandom, &raw mut word, size_of::<u64>(), libc::GRND_NONBLOCK) }?;
+    Ok(word)
+}
+
+pub fn file_status(descriptor: c_int) -> Result<libc::stat> {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: on success the kernel has filled in the whole structure, whose layout on 64-bit Linux is libc's.
+    unsafe {
+        syscall!(Sysno::fstat, descriptor, status.as_mut_ptr())?;
+        Ok(status.assume_init())
+    }
+}
+
+/// Flags of the open file (`O_DIRECT` and others).
+pub fn open_flags(descriptor: c_int) -> Result<c_int> {
+    // SAFETY: F_GETFL takes no argument.
+    unsafe { syscall!(Sysno::fcntl, descriptor, libc::F_GETFL) }.map(|flags| flags as c_int)
+}
+
+/// Fills `buffer` from the file's byte `offset` on; returns how much there was.
+pub fn read_at(descriptor: c_int, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    // SAFETY: writes at most the buffer's length into it.
+    unsafe { syscall!(Sysno::pread64, descriptor, buffer.as_mut_ptr(), buffer.len(), offset) }
+}
+
+/// The path behind a descriptor (`/proc/self/fd/N`); returns its length. A longer one is cut.
+pub fn path_of(descriptor: c_int, buffer: &mut [u8]) -> Result<usize> {
+    let mut link = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
+    let mut digits = [0u8; 10];
+    let mut rest = descriptor.unsigned_abs();
+    let mut count = 0;
+    for digit in digits.iter_mut() {
+        *digit = b'0' + (rest % 10) as u8;
+        (rest, count) = (rest / 10, count + 1);
+        if rest == 0 {
+            break;
+        }
+    }
+    for (to, from) in link[14..].iter_mut().zip(digits[..count].iter().rev()) {
+        *to = *from;
+    }
+    // SAFETY: `link` ends in a zero byte (14 characters, at most 10 digits, 26 bytes); at most the buffer's length is
+    // written.
+    unsafe { syscall!(Sysno::readlinkat, libc::AT_FDCWD, link.as_ptr(), buffer.as_mut_ptr(), buffer.len()) }
+}
+
+/// Connects to an abstract socket that a process of this very user listens on. Never waits: a full backlog is an
+/// error.
+pub fn connect(name: &[u8]) -> Result<Descriptor> {
+    let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
+    let Some(path) = address.sun_path.get_mut(1..=name.len()) else { return Err(Errno::ENAMETOOLONG) };
+    for (to, from) in path.iter_mut().zip(name) {
+        *to = *from as core::ffi::c_char;
+    }
+    let length = size_of::<libc::sa_family_t>() + 1 + name.len();
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: 0 };
+    let mut peer_length = size_of::<libc::ucred>() as u32;
+    // SAFETY: address, peer and peer_length live through the calls, with the lengths given.
+    let socket = unsafe {
+        let socket = Descriptor(syscall!(Sysno::socket, libc::AF_UNIX, kind, 0)? as c_int);
+        syscall!(Sysno::connect, socket.0, &raw const address, length)?;
+        syscall!(
+            Sysno::getsockopt,
+            socket.0,
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            &raw mut peer,
+            &raw mut peer_length
+        )?;
+        socket
+    };
+    if peer.uid == effective_user() { Ok(socket) } else { Err(Errno::EPERM) }
+}
+
+/// Sends one datagram, with a descriptor if there is one. Neither waits nor raises SIGPIPE.
+pub fn send(socket: &Descriptor, bytes: &[u8], descriptor: Option<c_int>) -> Result<()> {
+    /// `CMSG_SPACE(sizeof(int))` on 64-bit Linux (cmsg(3)): header, descriptor, padding to 8.
+    #[repr(C)]
+    struct Control {
+        header: libc::cmsghdr,
+        descriptor: c_int,
+        padding: c_int,
+    }
+    let mut control = Control {
+        header: libc::cmsghdr {
+            cmsg_len: size_of::<libc::cmsghdr>() + size_of::<c_int>(),
+            cmsg_level: libc::SOL_SOCKET,
+            cmsg_type: libc::SCM_RIGHTS,
+        },
+        descriptor: descriptor.unwrap_or(-1),
+        padding: 0,
+    };
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: msghdr is plain data, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    if descriptor.is_some() {
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = size_of::<Control>();
+    }
+    // SAFETY: everything that the message points to lives through the call; the kernel only reads it.
+    unsafe { syscall!(Sysno::sendmsg, socket.0, &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) }.map(drop)
+}
