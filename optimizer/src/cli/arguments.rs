@@ -1,0 +1,159 @@
+//! The options of a run as the user gives them: a table first, resolved in a second step.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::{env, fs, io, path};
+
+use clap::builder::BoolishValueParser;
+
+use super::values::{SizeOrAuto, Unusable, parse_glob, parse_percent, parse_range, parse_size, parse_size_or_auto};
+use crate::options::{DEFAULT_DISTANCE, DEFAULT_SIZE, DataRange, Mode, Protect, RunOptions};
+
+/// Why the options, each usable by itself, make no run.
+#[derive(Debug, thiserror::Error)]
+pub enum UnusableArguments {
+    #[error("unusable {variable} {value:?}: {why}")]
+    Variable { variable: &'static str, value: String, why: Unusable },
+    #[error(
+        "--size {size} is smaller than --distance {distance}: a window would end before its next checkpoint; \
+         give a size of at least the distance"
+    )]
+    SizeBelowDistance { size: u64, distance: u64 },
+    #[error("cannot place --report {file:?}: {why}; give an absolute path")]
+    Report { file: PathBuf, why: io::Error },
+}
+
+/// Runs a program that maps large files, with their pages in the cache before it touches them.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArguments {
+    /// Spacing of checkpoints
+    #[arg(long, env = "PRECACHE_DISTANCE", hide_env = true, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_size_or_auto)]
+    distance: SizeOrAuto,
+
+    /// Amount pre-cached per trigger
+    #[arg(long, env = "PRECACHE_SIZE", hide_env = true, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_size_or_auto)]
+    size: SizeOrAuto,
+
+    /// Share of a window after which the next checkpoint starts the next one
+    #[arg(long, env = "PRECACHE_THRESHOLD", hide_env = true, value_name = "PERCENT", default_value = "75", value_parser = parse_percent)]
+    threshold: u8,
+
+    /// Files to accelerate, as a shell pattern; repeatable [default: every regular file of at least --min-file]
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
+    data: Vec<String>,
+
+    /// Files to leave alone, as a shell pattern; repeatable
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
+    exclude: Vec<String>,
+
+    /// Leave smaller files alone
+    #[arg(long, env = "PRECACHE_MIN_FILE", hide_env = true, value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
+    min_file: u64,
+
+    /// Process data range: what will be read of a file; repeatable
+    #[arg(long, value_name = "FILE:START..END", value_parser = parse_range)]
+    range: Vec<DataRange>,
+
+    /// What to do
+    #[arg(long, env = "PRECACHE_MODE", hide_env = true, value_enum, default_value = "on")]
+    mode: Mode,
+
+    /// How checkpoint pages are protected
+    #[arg(long, env = "PRECACHE_PROTECT", hide_env = true, value_enum, default_value = "auto")]
+    protect: Protect,
+
+    /// Requests in flight [default: found by measuring]
+    #[arg(long, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+
+    /// Write the report there as JSON, instead of a summary to stderr
+    #[arg(long, env = "PRECACHE_REPORT", hide_env = true, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Write nothing to stderr
+    #[arg(short, long, env = "PRECACHE_QUIET", hide_env = true, value_parser = BoolishValueParser::new())]
+    quiet: bool,
+
+    /// Say more, and print the summary also with --report
+    #[arg(short, long, env = "PRECACHE_VERBOSE", hide_env = true, value_parser = BoolishValueParser::new())]
+    verbose: bool,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl RunArguments {
+    /// Fills in what was left out, from variables that hold lists and from what the other options say.
+    pub fn resolve(self) -> Result<(RunOptions, Vec<OsString>), UnusableArguments> {
+        let (distance, size) = (self.distance, self.size);
+        let (mut distance, distance_auto) = distance.or_default(DEFAULT_DISTANCE);
+        let (mut size, size_auto) = size.or_default(DEFAULT_SIZE);
+        // What is left to us gives way to what was asked for.
+        match (distance_auto, size_auto) {
+            (true, _) => distance = distance.min(size),
+            (false, true) => size = size.max(distance),
+            (false, false) if size < distance => {
+                return Err(UnusableArguments::SizeBelowDistance { size, distance });
+            }
+            (false, false) => {}
+        }
+
+        let options = RunOptions {
+            distance,
+            distance_auto,
+            size,
+            size_auto,
+            threshold: self.threshold,
+            data: given_or_variable(self.data, "PRECACHE_DATA", ':', parse_glob)?,
+            exclude: given_or_variable(self.exclude, "PRECACHE_EXCLUDE", ':', parse_glob)?,
+            min_file: self.min_file,
+            // File names have colons more often than line breaks.
+            ranges: given_or_variable(self.range, "PRECACHE_RANGE", '\n', parse_range)?
+                .into_iter()
+                .map(absolute)
+                .collect(),
+            mode: match env::var_os("PRECACHE") {
+                Some(value) if value == "off" => Mode::Off,
+                _ => self.mode,
+            },
+            protect: self.protect,
+            jobs: self.jobs.map(usize::from),
+            report: self.report.map(absolute_report).transpose()?,
+            quiet: self.quiet,
+            verbose: self.verbose,
+        };
+        Ok((options, self.command))
+    }
+}
+
+/// The flags' values, or else those in the variable, one between two separators.
+fn given_or_variable<T>(
+    given: Vec<T>,
+    variable: &'static str,
+    separator: char,
+    parse: fn(&str) -> Result<T, Unusable>,
+) -> Result<Vec<T>, UnusableArguments> {
+    if !given.is_empty() {
+        return Ok(given);
+    }
+    let Some(values) = env::var_os(variable) else {
+        return Ok(given);
+    };
+    values
+        .to_string_lossy()
+        .split(separator)
+        .filter(|value| !value.is_empty())
+        .map(|value| parse(value).map_err(|why| UnusableArguments::Variable { variable, value: value.to_owned(), why }))
+        .collect()
+}
+
+/// The mapping will be known by the name that the kernel has for the file: absolute, without links.
+fn absolute(range: DataRange) -> DataRange {
+    let file = fs::canonicalize(&range.file).or_else(|_| path::absolute(&range.file)).unwrap_or(range.file);
+    DataRange { file, ..range }
+}
+
+fn absolute_report(file: PathBuf) -> Result<PathBuf, UnusableArguments> {
+    path::absolute(&file).map_err(|why| UnusableArguments::Report { file, why })
+}

@@ -1,0 +1,72 @@
+//! The command lines of `precache` and `precache-run`.
+
+mod arguments;
+mod complaint;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::arguments::RunArguments;
+use crate::supervisor;
+
+/// Bad input: nothing was started.
+const USAGE: u8 = 2;
+
+/// `precache-run [OPTIONS] [--] COMMAND [ARGS]...`
+#[derive(Debug, Parser)]
+#[command(name = "precache-run", version)]
+struct PrecacheRun {
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+/// `precache run ...` and its kin.
+#[derive(Debug, Parser)]
+#[command(name = "precache", version, about = "Runs programs that map large files at page-cache speed on slow storage")]
+struct Precache {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Run a program; the same as precache-run
+    Run(RunArguments),
+    /// The optimizer itself, as supervisors start it
+    #[command(hide = true)]
+    Service {
+        /// Name of its abstract socket
+        #[arg(long)]
+        name: String,
+    },
+}
+
+/// The program `precache-run`.
+pub fn precache_run() -> ExitCode {
+    match PrecacheRun::try_parse() {
+        Ok(arguments) => run(arguments.run),
+        Err(error) => complaint::of_parsing(&error),
+    }
+}
+
+/// The program `precache`.
+pub fn precache() -> ExitCode {
+    match Precache::try_parse().map(|arguments| arguments.command) {
+        Ok(Command::Run(arguments)) => run(arguments),
+        Ok(Command::Service { name }) => serve(&name),
+        Err(error) => complaint::of_parsing(&error),
+    }
+}
+
+fn run(arguments: RunArguments) -> ExitCode {
+    match arguments.resolve() {
+        Ok((options, command)) => supervisor::run(&options, &command),
+        Err(error) => complaint::line(&error.to_string()),
+    }
+}
+
+fn serve(_name: &str) -> ExitCode {
+    complaint::line("the optimizer is not part of this build")
+}

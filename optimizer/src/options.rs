@@ -1,0 +1,84 @@
+//! What one run was asked to do, resolved: every size in bytes, every default filled in.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The smallest usable size: a checkpoint is a page.
+pub const PAGE: u64 = 4096;
+
+/// Spacing of checkpoints that `auto` starts from.
+pub const DEFAULT_DISTANCE: u64 = 8 << 20;
+
+/// Amount pre-cached per trigger that `auto` starts from.
+pub const DEFAULT_SIZE: u64 = 50 << 20;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOptions {
+    pub distance: u64,
+    pub distance_auto: bool,
+    pub size: u64,
+    pub size_auto: bool,
+    /// Percent of the window after which the next checkpoint triggers.
+    pub threshold: u8,
+    pub data: Vec<String>,
+    pub exclude: Vec<String>,
+    pub min_file: u64,
+    pub ranges: Vec<DataRange>,
+    pub mode: Mode,
+    pub protect: Protect,
+    pub jobs: Option<usize>,
+    /// Stays with the supervisor, who writes it: a path need not be UTF-8, as JSON has to be.
+    #[serde(skip)]
+    pub report: Option<PathBuf>,
+    pub quiet: bool,
+    pub verbose: bool,
+}
+
+/// The process data range of one file: checkpoints lie in it only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataRange {
+    pub file: PathBuf,
+    pub start: u64,
+    pub end: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Checkpoints and pre-caching
+    On,
+    /// Checkpoints only: what detecting costs
+    Detect,
+    /// The program alone
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Protect {
+    /// Guard regions where they work, mprotect elsewhere
+    Auto,
+    Guard,
+    Mprotect,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Detect => "detect",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl Protect {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Guard => "guard",
+            Self::Mprotect => "mprotect",
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What an ELF file tells about taking a library that is not its own.
+
+use std::fs::File;
+
+use object::elf::{DT_NEEDED, DT_PREINIT_ARRAY, EM_AARCH64, EM_X86_64, FileHeader64, Machine};
+use object::elf::{SHT_DYNSYM, SHT_SYMTAB, SectionType};
+use object::read::elf::{FileHeader, ProgramHeader, SectionTable, Sym};
+use object::{Endianness, ReadCache, ReadRef};
+
+pub const MAGIC: [u8; 4] = object::elf::ELFMAG;
+
+/// The first thing that speaks against it, if any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Elf {
+    OtherMachine,
+    Static,
+    OtherLibc,
+    Sanitizer,
+    Ordinary,
+}
+
+const OUR_MACHINE: Machine = if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 };
+
+/// Of the sanitizers, those whose runtime wants to be first.
+const SANITIZERS: [&str; 5] = ["asan", "hwasan", "lsan", "msan", "tsan"];
+
+/// Fails where the kernel or the loader would not make sense of the file either.
+pub fn inspect(file: &File) -> object::Result<Elf> {
+    // Reads what is asked for: a program may lie on slow storage, and its debug information is large.
+    let data = &ReadCache::new(file);
+    let Ok(header) = FileHeader64::<Endianness>::parse(data) else {
+        return Ok(Elf::OtherMachine);
+    };
+    let endian = header.endian()?;
+    if header.e_machine(endian) != OUR_MACHINE {
+        return Ok(Elf::OtherMachine);
+    }
+    let mut interpreter = None;
+    for segment in header.program_headers(endian, data)? {
+        interpreter = interpreter.or(segment.interpreter(endian, data)?);
+    }
+    let sections = header.sections(endian, data)?;
+    match interpreter {
+        None => Ok(Elf::Static),
+        Some(loader) if is_musl(loader) => Ok(Elf::OtherLibc),
+        Some(_) if is_sanitizer_build(&sections, endian, data)? => Ok(Elf::Sanitizer),
+        Some(_) => Ok(Elf::Ordinary),
+    }
+}
+
+fn is_musl(loader: &[u8]) -> bool {
+    loader.windows(7).any(|part| part == b"ld-musl")
+}
+
+fn is_sanitizer_build<'d, R: ReadRef<'d>>(
+    sections: &SectionTable<'d, FileHeader64<Endianness>, R>,
+    endian: Endianness,
+    data: R,
+) -> object::Result<bool> {
+    let dynamic = sections.dynamic_table(endian, data)?;
+    let mut has_preinit = false;
+    for entry in dynamic.iter() {
+        has_preinit |= entry.tag == DT_PREINIT_ARRAY;
+        if entry.tag == DT_NEEDED && is_runtime(dynamic.string(entry)?) {
+            return Ok(true);
+        }
+    }
+    let defines_runtime = |table: SectionType| -> object::Result<bool> {
+        let symbols = sections.symbols(endian, data, table)?;
+        Ok(symbols.iter().any(|symbol| {
+            !symbol.is_undefined(endian) && symbol.name(endian, symbols.strings()).is_ok_and(is_initializer)
+        }))
+    };
+    // A runtime within the program starts from .preinit_array, so that the large table of all symbols matters for few.
+    Ok(defines_runtime(SHT_DYNSYM)? || has_preinit && defines_runtime(SHT_SYMTAB)?)
+}
+
+/// `libasan.so.8` of GCC, `libclang_rt.asan-x86_64.so` of LLVM.
+fn is_runtime(library: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(library);
+    let Some(name) = name.strip_prefix("libclang_rt.").or(name.strip_prefix("lib")) else {
+        return false;
+    };
+    SANITIZERS
+        .iter()
+        .any(|sanitizer| name.strip_prefix(sanitizer).is_some_and(|rest| rest.starts_with(['.', '-', '_'])))
+}
+
+/// `__asan_init` and its like.
+fn is_initializer(symbol: &[u8]) -> bool {
+    str::from_utf8(symbol)
+        .ok()
+        .and_then(|name| name.strip_prefix("__")?.strip_suffix("_init"))
+        .is_some_and(|name| SANITIZERS.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_are_known_by_name() {
+        for library in ["libasan.so.8", "libtsan.so.2", "libclang_rt.asan-x86_64.so", "libclang_rt.hwasan.so"] {
+            assert!(is_runtime(library.as_bytes()), "{library}");
+        }
+        for library in ["libc.so.6", "libubsan.so.1", "libasantiago.so", "libsane.so.1"] {
+            assert!(!is_runtime(library.as_bytes()), "{library}");
+        }
+        assert!(is_initializer(b"__tsan_init"));
+        assert!(!is_initializer(b"__ubsan_init"));
+    }
+}

@@ -1,0 +1,121 @@
+//! The supervisor: the process that the user started, and sees in the program's place.
+//!
+//! It starts the program with the injected library, passes signals on, stops and continues with it, keeps the optimizer
+//! alive, and ends as the program did. Whatever it cannot do, it says, and the program runs all the same.
+
+mod elf;
+mod inherited;
+mod launch;
+mod library;
+pub mod message;
+mod optimizer;
+mod outcome;
+mod script;
+mod sentry;
+mod settings;
+mod signals;
+mod target;
+mod watch;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub use self::outcome::RunReport;
+
+use self::launch::{LaunchError, Program, Started};
+use self::library::{Library, LibraryError};
+use self::optimizer::Optimizer;
+use self::signals::Inbox;
+use self::target::NotInjected;
+use crate::link;
+use crate::options::{Mode, RunOptions};
+
+/// Why the program runs as if alone.
+#[derive(Debug, thiserror::Error)]
+enum NotAccelerated {
+    #[error(transparent)]
+    Target(#[from] NotInjected),
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    #[error("cannot reach the optimizer: {0}")]
+    Optimizer(#[from] link::Error),
+}
+
+/// What the program is injected with, and who serves it.
+struct Injection {
+    library: Library,
+    optimizer: Optimizer,
+}
+
+pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
+    if options.mode == Mode::Off {
+        return run_alone(command);
+    }
+    let start = Instant::now();
+    let (mut injection, mut reasons) = match prepare(options, command) {
+        Ok(injection) => (Some(injection), Vec::new()),
+        Err(why) => (None, vec![not_accelerated(options, &why)]),
+    };
+    let environment = settings::environment(options, injection.as_ref());
+    let program = Program::new(command, environment);
+    let (inbox, started) = match supervised(&program) {
+        Ok(supervised) => supervised,
+        Err(why) => {
+            not_accelerated(options, &why);
+            return run_alone(command);
+        }
+    };
+    inherited::let_go_of_descriptors();
+    let optimizer = injection.as_mut().map(|injection| &mut injection.optimizer);
+    let end = watch::until_end(&inbox, started.pid, optimizer);
+    if let Some(why) = started.exec_error() {
+        return cannot_run(&why);
+    }
+
+    let mut report = RunReport::new(options, command, end);
+    report.wall_seconds = start.elapsed().as_secs_f64();
+    report.injected = injection.is_some();
+    if let Some(Injection { optimizer, .. }) = injection {
+        report.optimizer_restarts = optimizer.restarts();
+        match optimizer.finish() {
+            Ok(session) => report.session = Some(session),
+            Err(why) => reasons.push(not_accelerated(options, &why)),
+        }
+    }
+    report.reasons = reasons;
+    report.publish(options);
+    outcome::pass_on(end)
+}
+
+fn prepare(options: &RunOptions, command: &[OsString]) -> Result<Injection, NotAccelerated> {
+    if let Some(why) = command.first().and_then(|name| target::reason_against(name)) {
+        return Err(why.into());
+    }
+    Ok(Injection { library: Library::unpack()?, optimizer: Optimizer::start(options)? })
+}
+
+/// Blocks signals first: from the program's first moment on, none may end us without it.
+fn supervised(program: &Program) -> Result<(Inbox, Started), LaunchError> {
+    let inbox = Inbox::open().map_err(|errno| program.cannot_start(errno.into()))?;
+    Ok((inbox, program.start()?))
+}
+
+/// A plain exec, with what we inherited.
+fn run_alone(command: &[OsString]) -> ExitCode {
+    cannot_run(&Program::new(command, launch::environment()).replace_us())
+}
+
+fn cannot_run(why: &LaunchError) -> ExitCode {
+    message::line(&why.to_string());
+    ExitCode::from(why.status())
+}
+
+/// Says so, and returns it for the report.
+fn not_accelerated(options: &RunOptions, why: &dyn ToString) -> String {
+    let why = why.to_string();
+    if !options.quiet {
+        message::line(&format!("not accelerated: {why}"));
+    }
+    why
+}

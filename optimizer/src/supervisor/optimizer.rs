@@ -1,0 +1,83 @@
+//! The optimizer as the supervisor sees it: reached at the start, started again when it dies, asked at the end.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use crate::link::{self, Client};
+use crate::options::RunOptions;
+use crate::report::SessionReport;
+
+/// A service that keeps dying is not started forever.
+const MOST_RESTARTS: u32 = 5;
+const RESTART_SPACING: Duration = Duration::from_secs(1);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the optimizer died {MOST_RESTARTS} times and was not started again; the program ran on alone")]
+struct GivenUp;
+
+pub struct Optimizer {
+    client: Client,
+    restarts: u32,
+    last_start: Instant,
+    state: State,
+}
+
+enum State {
+    Running,
+    Lost,
+    GivenUp,
+}
+
+impl Optimizer {
+    pub fn start(options: &RunOptions) -> Result<Self, link::Error> {
+        Ok(Self { client: Client::start(options)?, restarts: 0, last_start: Instant::now(), state: State::Running })
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub fn restarts(&self) -> u32 {
+        self.restarts
+    }
+
+    /// Readable when the optimizer is lost. Nothing while it is.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        matches!(self.state, State::Running).then(|| self.client.as_fd())
+    }
+
+    pub fn note_loss(&mut self) {
+        self.state = State::Lost;
+    }
+
+    /// How long `restart_if_due` has nothing to do.
+    pub fn time_to_restart(&self) -> Option<Duration> {
+        match self.state {
+            State::Lost => Some(RESTART_SPACING.saturating_sub(self.last_start.elapsed())),
+            State::Running | State::GivenUp => None,
+        }
+    }
+
+    pub fn restart_if_due(&mut self) {
+        if self.time_to_restart() != Some(Duration::ZERO) {
+            return;
+        }
+        if self.restarts == MOST_RESTARTS {
+            self.state = State::GivenUp;
+            return;
+        }
+        self.restarts += 1;
+        self.last_start = Instant::now();
+        if self.client.restart().is_ok() {
+            self.state = State::Running;
+        }
+    }
+
+    /// What the session came to, or why that is not known.
+    pub fn finish(self) -> Result<SessionReport, String> {
+        match self.state {
+            State::GivenUp => Err(GivenUp.to_string()),
+            State::Running | State::Lost => self.client.finish().map_err(|error| error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Signals on their way to the program.
+//!
+//! The supervisor has no opinion on any signal: all are blocked here and read from a descriptor, and what the program
+//! did not get by itself is sent on, so that its own dispositions decide. (Handlers would not do: the kernel lets a pending
+//! SIGCONT and a pending stop signal cancel each other, which a queue of our own would not.)
+//!
+//! What did the program get by itself? What was sent to the process group: a key on the terminal, a hangup, but also
+//! `kill -TERM -PGID` from `timeout`, a shell's `kill %1`, or a batch system, which nothing in a signal tells apart
+//! from `kill -TERM PID`. The [`Sentry`] knows: see there.
+
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::{io, iter};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
+use nix::unistd::{Pid, getpid, getppid, setpgid};
+
+use super::sentry::Sentry;
+
+/// One received signal, as far as it tells where it came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    pub signal: i32,
+    pub code: i32,
+    pub sender: i32,
+    pub value: u64,
+}
+
+impl Arrival {
+    pub const LENGTH: usize = 20;
+
+    pub fn to_bytes(self) -> [u8; Self::LENGTH] {
+        let mut bytes = [0; Self::LENGTH];
+        bytes[0..4].copy_from_slice(&self.signal.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&self.code.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.sender.to_ne_bytes());
+        bytes[12..20].copy_from_slice(&self.value.to_ne_bytes());
+        bytes
+    }
+
+    /// There is no signal 0: it stands for the end of a list.
+    pub fn from_bytes(bytes: &[u8; Self::LENGTH]) -> Option<Self> {
+        let [signal, code, sender] = [0, 4, 8].map(|at| i32::from_ne_bytes(std::array::from_fn(|i| bytes[at + i])));
+        let value = u64::from_ne_bytes(std::array::from_fn(|i| bytes[12 + i]));
+        (signal != 0).then_some(Self { signal, code, sender, value })
+    }
+
+    fn is_queued(self) -> bool {
+        self.signal >= libc::SIGRTMIN()
+    }
+}
+
+impl From<siginfo> for Arrival {
+    fn from(info: siginfo) -> Self {
+        Self { signal: info.ssi_signo as i32, code: info.ssi_code, sender: info.ssi_pid as i32, value: info.ssi_ptr }
+    }
+}
+
+/// Our own incoming signals, all of them.
+#[derive(Debug)]
+pub struct Inbox {
+    descriptor: SignalFd,
+}
+
+impl Inbox {
+    /// From here on no signal but KILL and STOP does anything to the calling process.
+    pub fn open() -> Result<Self, Errno> {
+        // Where the parent ignored SIGCHLD, the kernel would reap the program and its status with it.
+        let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+        // SAFETY: the default disposition runs no code.
+        unsafe { sigaction(Signal::SIGCHLD, &default) }?;
+        let all = SigSet::all();
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&all), None)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        SignalFd::with_flags(&all, flags).map(|descriptor| Self { descriptor })
+    }
+
+    /// The same for a descriptor that `open` made, under another number.
+    ///
+    /// # Safety
+    /// The descriptor must be open, and the caller's to use.
+    pub unsafe fn from_raw_fd(fd: RawFd) -> Self {
+        // SAFETY: the caller's promise.
+        let descriptor = unsafe { SignalFd::from_owned_fd(OwnedFd::from_raw_fd(fd)) };
+        Self { descriptor }
+    }
+
+    /// The next signal pending for the calling process, which need not be the one that opened the inbox.
+    pub fn next(&self) -> Option<Arrival> {
+        let info = self.descriptor.read_signal().ok().flatten()?;
+        Some(Arrival::from(info))
+    }
+
+    /// All that has arrived so far.
+    pub fn drain(&self) -> Vec<Arrival> {
+        iter::from_fn(|| self.next()).collect()
+    }
+}
+
+impl AsFd for Inbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Sends on what has arrived and the program did not get by itself.
+pub fn forward(inbox: &Inbox, sentry: &mut Option<Sentry>, reader: Pid) {
+    let mut arrivals = concerning_the_program(inbox.drain());
+    if arrivals.is_empty() {
+        return;
+    }
+    let withheld = sentry.as_mut().is_some_and(|sentry| withhold_group(&mut arrivals, inbox, sentry).is_ok());
+    if !withheld {
+        // Without a sentry (it was killed) the kernel's own are taken for the terminal's, and all others for ours alone.
+        *sentry = None;
+        arrivals.retain(|arrival| arrival.code <= 0);
+    }
+    for arrival in arrivals {
+        deliver(arrival, reader);
+    }
+}
+
+/// Neither news of our children, nor what we sent ourselves (a stop of ours, SIGPIPE for a line on stderr).
+fn concerning_the_program(arrivals: Vec<Arrival>) -> Vec<Arrival> {
+    let own = getpid().as_raw();
+    arrivals.into_iter().filter(|arrival| arrival.signal != libc::SIGCHLD && arrival.sender != own).collect()
+}
+
+/// Removes what the sentry got as well. The loop ends when nothing has arrived between the barriers around the look
+/// at the sentry: then each signal to the group is on both lists or on neither.
+fn withhold_group(arrivals: &mut Vec<Arrival>, inbox: &Inbox, sentry: &mut Sentry) -> io::Result<()> {
+    let mut group = Vec::new();
+    loop {
+        await_group_delivery();
+        group.extend(sentry.drain()?);
+        await_group_delivery();
+        let more = concerning_the_program(inbox.drain());
+        if more.is_empty() {
+            break;
+        }
+        arrivals.extend(more);
+    }
+    remove_group(arrivals, group);
+    Ok(())
+}
+
+/// Standard signals merge while they are pending, here and there at different moments, so that one record stands for
+/// any number of them; real-time signals are counted.
+fn remove_group(arrivals: &mut Vec<Arrival>, mut group: Vec<Arrival>) {
+    arrivals.retain(|arrival| match group.iter().position(|other| other == arrival) {
+        Some(at) => {
+            if arrival.is_queued() {
+                group.swap_remove(at);
+            }
+            false
+        }
+        None => true,
+    });
+}
+
+/// Returns when no signal to a process group is under way to some members and not yet to others.
+///
+/// kill(2) of a group holds the kernel's `tasklist_lock` for reading until every member has it queued, and so does
+/// the terminal; setpgid(2) takes that lock for writing before it looks at anything. Then it fails (EPERM): no process
+/// group has a number beyond pid_max. Should a kernel ever do without that lock, a signal to the group might rarely
+/// reach the program twice, and never be lost: a record of the sentry is only compared with what arrived by then.
+fn await_group_delivery() {
+    // Always fails, as described.
+    let _ = setpgid(Pid::from_raw(0), Pid::from_raw(i32::MAX));
+}
+
+fn deliver(arrival: Arrival, reader: Pid) {
+    // What the program sends to its parent is meant for the one that it would have had.
+    let receiver = match arrival.sender == reader.as_raw() && arrival.code <= 0 {
+        true => getppid(),
+        false => reader,
+    };
+    // Zero is a parent outside of our pid namespace, and one is init, who did not start us.
+    if receiver.as_raw() <= 1 {
+        return;
+    }
+    let value = libc::sigval { sival_ptr: arrival.value as *mut libc::c_void };
+    // SAFETY: both calls only send. They may fail for a program that has just ended, which waitpid will tell, or that
+    // has become another user's, which the sender could not have signalled either.
+    unsafe {
+        match arrival.code {
+            libc::SI_QUEUE => libc::sigqueue(receiver.as_raw(), arrival.signal, value),
+            _ => libc::kill(receiver.as_raw(), arrival.signal),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(signal: i32, sender: i32) -> Arrival {
+        Arrival { signal, code: libc::SI_USER, sender, value: 0 }
+    }
+
+    fn left(mut arrivals: Vec<Arrival>, group: Vec<Arrival>) -> Vec<Arrival> {
+        remove_group(&mut arrivals, group);
+        arrivals
+    }
+
+    #[test]
+    fn what_the_group_got_is_withheld() {
+        let (term, int) = (arrival(libc::SIGTERM, 7), arrival(libc::SIGINT, 7));
+        assert_eq!(left(vec![term, int], vec![int]), [term]);
+        assert_eq!(left(vec![term], vec![]), [term]);
+        assert_eq!(left(vec![term], vec![arrival(libc::SIGTERM, 8)]), [term]);
+    }
+
+    #[test]
+    fn merged_signals_are_one_and_queued_ones_are_counted() {
+        let (usr, rt) = (arrival(libc::SIGUSR1, 7), arrival(libc::SIGRTMIN(), 7));
+        assert_eq!(left(vec![usr, usr], vec![usr]), []);
+        assert_eq!(left(vec![rt, rt], vec![rt]), [rt]);
+    }
+}

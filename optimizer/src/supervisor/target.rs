@@ -1,0 +1,112 @@
+//! Looks at the program before it runs: can a library be injected into it at all?
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use nix::sys::statvfs::{FsFlags, fstatvfs};
+use nix::unistd::{AccessFlags, access, getgid, getuid};
+
+use super::elf::{self, Elf};
+use super::script::{self, Interpreter};
+
+/// Why a program runs without our library.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotInjected {
+    #[error("{0:?} is statically linked and takes no library; accelerate a dynamically linked build")]
+    Static(PathBuf),
+    #[error("{0:?} is built for another machine or word size than precache-run; accelerate a native build")]
+    OtherMachine(PathBuf),
+    #[error("{0:?} is not built for the GNU C library, as precache-run is; accelerate a build that is")]
+    OtherLibc(PathBuf),
+    #[error(
+        "{0:?} changes its user, group or capabilities at its start, and the loader then drops LD_PRELOAD; \
+         accelerate a copy without these rights"
+    )]
+    Privileged(PathBuf),
+    #[error("{0:?} is a sanitizer build, whose runtime insists on being the first library; accelerate a build without")]
+    Sanitizer(PathBuf),
+    #[error("{0:?} is run by an env that clears the environment, and LD_PRELOAD with it; remove its -i")]
+    ClearedEnvironment(PathBuf),
+}
+
+/// As deep as execve(2) follows interpreters.
+const DEEPEST: usize = 5;
+
+/// The reason against injecting into the program that `command` names, or into the one that interprets it. What
+/// cannot be found or read has none: exec says what is wrong with it.
+pub fn reason_against(command: &OsStr) -> Option<NotInjected> {
+    let mut path = find(command)?;
+    for _ in 0..DEEPEST {
+        let file = File::open(&path).ok()?;
+        let mut start = [0; script::LONGEST_LINE];
+        let length = (&file).read(&mut start).ok()?;
+        let start = start.get(..length)?;
+        if start.starts_with(&elf::MAGIC) {
+            return reason_against_elf(path, &file);
+        }
+        path = match script::interpreter(start) {
+            Interpreter::At(interpreter) => interpreter,
+            Interpreter::Named(name) => find(&name)?,
+            Interpreter::WithoutEnvironment => {
+                return Some(NotInjected::ClearedEnvironment(path));
+            }
+        };
+    }
+    None
+}
+
+fn reason_against_elf(path: PathBuf, file: &File) -> Option<NotInjected> {
+    let metadata = file.metadata().ok()?;
+    if gains_rights(file, &metadata) {
+        return Some(NotInjected::Privileged(path));
+    }
+    // Neither reason nor hindrance to run: what the kernel cannot load either.
+    match elf::inspect(file).ok()? {
+        Elf::OtherMachine => Some(NotInjected::OtherMachine(path)),
+        Elf::Static => Some(NotInjected::Static(path)),
+        Elf::OtherLibc => Some(NotInjected::OtherLibc(path)),
+        Elf::Sanitizer => Some(NotInjected::Sanitizer(path)),
+        Elf::Ordinary => None,
+    }
+}
+
+/// As execvp(3) looks a name up.
+fn find(command: &OsStr) -> Option<PathBuf> {
+    if command.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(command));
+    }
+    // The default is that of glibc, which leaves out the current directory.
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(command))
+        .find(|candidate| candidate.is_file() && access(candidate, AccessFlags::X_OK).is_ok())
+}
+
+/// Whether exec makes the process more (or other) than its caller, which is when the loader trusts no environment.
+fn gains_rights(file: &File, metadata: &Metadata) -> bool {
+    let mode = metadata.mode();
+    let other_user = mode & libc::S_ISUID != 0 && metadata.uid() != getuid().as_raw();
+    // Without the group's execute bit it would mean mandatory locking.
+    let group_bits = libc::S_ISGID | libc::S_IXGRP;
+    let other_group = mode & group_bits == group_bits && metadata.gid() != getgid().as_raw();
+    // Root has all that capabilities could add.
+    let capabilities = !getuid().is_root() && has_capabilities(file);
+
+    (other_user || other_group || capabilities) && !is_kept_from_rights(file)
+}
+
+fn has_capabilities(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the name ends with a zero byte, and for a size of zero no value is written.
+    let length = unsafe { libc::fgetxattr(file.as_raw_fd(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
+    length > 0
+}
+
+fn is_kept_from_rights(file: &File) -> bool {
+    let nosuid = fstatvfs(file).is_ok_and(|fs| fs.flags().contains(FsFlags::ST_NOSUID));
+    nosuid || nix::sys::prctl::get_no_new_privs().unwrap_or(false)
+}
