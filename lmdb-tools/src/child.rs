@@ -1,0 +1,59 @@
+//! Walking a database in a child process: liblmdb trusts its file, and a crash there must be an error message here.
+//!
+//! The child is this executable with the same command line, told by an environment variable that it is the child. So
+//! nothing but the exit status has to come back, and it works wherever the commands are mounted.
+
+use std::env;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{self, Command, ExitCode, ExitStatus};
+
+use anyhow::Context;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+
+/// Holds the process id of the parent, so that it means nothing to anyone but its child.
+const PARENT: &str = "PRECACHE_LMDB_PARENT";
+
+/// Runs `work`, which walks `database`, in a child process; the exit code is the child's.
+///
+/// # Errors
+/// When the child cannot be started or dies by a signal, as it does when liblmdb meets a damaged page.
+pub fn isolated(database: &Path, work: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    if is_child() {
+        // A parent that is killed cannot stop a walk that nobody waits for any more.
+        set_pdeathsig(Signal::SIGTERM).context("cannot ask to die with the parent process")?;
+        // The crash is reported by the parent; a core file of a database mapping helps nobody.
+        setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot turn core files off")?;
+        return work();
+    }
+    let status = Command::new("/proc/self/exe")
+        .args(env::args_os().skip(1))
+        .env(PARENT, process::id().to_string())
+        .status()
+        .context("cannot start this program again to walk the database in a process of its own")?;
+    outcome(status, database)
+}
+
+fn is_child() -> bool {
+    env::var(PARENT).is_ok_and(|parent| parent == getppid().to_string())
+}
+
+fn outcome(status: ExitStatus, database: &Path) -> anyhow::Result<ExitCode> {
+    let Some(signal) = status.signal() else {
+        // A status without a signal has a code, and codes are 8 bits wide: wait(2).
+        return Ok(ExitCode::from(status.code().unwrap_or(1) as u8));
+    };
+    let name = Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.to_string());
+    match Signal::try_from(signal) {
+        Ok(Signal::SIGSEGV | Signal::SIGBUS | Signal::SIGABRT | Signal::SIGFPE | Signal::SIGILL) => anyhow::bail!(
+            "{}: liblmdb crashed ({name}) while walking it: the file is damaged or shorter than its header says, or was \
+             rewritten meanwhile; what was printed so far is incomplete. Compare it with its original, or copy what can \
+             still be read with mdb_copy or mdb_dump",
+            database.display()
+        ),
+        _ => anyhow::bail!("{}: the process that walked it was ended by {name}", database.display()),
+    }
+}

@@ -1,0 +1,114 @@
+//! `lmdb doctor`: what will hurt here, and the command that mends it.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::info::Info;
+use super::{Env, Location, Target, warn_if_changed};
+use crate::filesystem::{self, Kind, Locks};
+use crate::memory;
+
+mod checks;
+
+/// Arguments of `lmdb doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub target: Target,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// All that the checks look at.
+#[derive(Debug)]
+pub struct Facts {
+    pub db: String,
+    pub data: String,
+    pub info: Info,
+    pub kind: Kind,
+    /// Bytes that one fault on the mapping brings in; none where the system does not say.
+    pub read_ahead: Option<u64>,
+    pub read_ahead_setting: Option<String>,
+    /// None where no lock could be tried.
+    pub locks: Option<Locks>,
+    pub lock_file: LockFile,
+    /// Bytes of memory that page cache may take.
+    pub memory: Option<u64>,
+    /// `ulimit -v`, in bytes; none where it is unlimited.
+    pub address_space: Option<u64>,
+}
+
+/// What this user can do with the lock file. Readers open it for writing, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LockFile {
+    Writable,
+    /// It is there and may not be written; why.
+    Refused(String),
+    Missing {
+        may_be_made: bool,
+    },
+}
+
+/// One line of the screen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub subject: &'static str,
+    pub hurts: bool,
+    pub text: String,
+    /// The command that mends it.
+    pub command: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let env = Env::open(Location::of(&args.target.db)?)?;
+    let info = Info::gather(&env)?;
+    warn_if_changed(&env);
+    let findings = checks::all(&facts(env.location(), info)?);
+    let mut out = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &findings)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for finding in &findings {
+        writeln!(out, "{} {:<14}{}", if finding.hurts { "!!" } else { "ok" }, finding.subject, finding.text)?;
+        if let Some(command) = &finding.command {
+            writeln!(out, "{:17}$ {command}", "")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn facts(location: &Location, info: Info) -> io::Result<Facts> {
+    let (data, lock) = (&location.data, &location.lock);
+    let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_AS)?.0;
+    Ok(Facts {
+        db: location.path.display().to_string(),
+        data: data.display().to_string(),
+        info,
+        kind: Kind::of(data)?,
+        read_ahead: filesystem::read_ahead(data),
+        read_ahead_setting: filesystem::read_ahead_setting(data).map(|path| path.display().to_string()),
+        locks: filesystem::locks(if lock.exists() { lock } else { data }).ok(),
+        lock_file: lock_file(location),
+        memory: memory::available(),
+        address_space: (limit != nix::sys::resource::RLIM_INFINITY).then_some(limit),
+    })
+}
+
+fn lock_file(location: &Location) -> LockFile {
+    if !location.lock.exists() {
+        let directory = location.lock.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(std::path::Path::new("."));
+        let may_be_made = nix::unistd::access(directory, nix::unistd::AccessFlags::W_OK).is_ok();
+        return LockFile::Missing { may_be_made };
+    }
+    match OpenOptions::new().read(true).write(true).open(&location.lock) {
+        Ok(_) => LockFile::Writable,
+        Err(error) => LockFile::Refused(error.to_string()),
+    }
+}

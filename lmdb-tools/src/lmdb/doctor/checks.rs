@@ -1,0 +1,202 @@
+//! The checks: facts in, findings out, no I/O.
+
+use crate::filesystem::{Kind, Locks};
+use crate::size::Bytes;
+
+use super::{Facts, Finding, LockFile};
+
+/// Jumps among the steps in key order from which reading in key order is no longer sequential.
+const SHUFFLED: f64 = 0.2;
+/// Share of the map that is in use from which the next writer may find it full.
+const NEARLY_FULL: f64 = 0.9;
+/// Share of the reader slots from which more readers may not fit.
+const CROWDED: f64 = 0.8;
+
+pub(super) fn all(facts: &Facts) -> Vec<Finding> {
+    vec![
+        file_system(facts),
+        read_ahead(facts),
+        key_order(facts),
+        memory(facts),
+        locks(facts),
+        lock_file(facts),
+        readers(facts),
+        map_size(facts),
+        free_pages(facts),
+    ]
+}
+
+fn fine(subject: &'static str, text: impl Into<String>) -> Finding {
+    Finding { subject, hurts: false, text: text.into(), command: None }
+}
+
+fn hurts(subject: &'static str, text: impl Into<String>, command: impl Into<String>) -> Finding {
+    Finding { subject, hurts: true, text: text.into(), command: Some(command.into()) }
+}
+
+fn file_system(facts: &Facts) -> Finding {
+    let name = facts.kind.name();
+    match facts.kind {
+        Kind::Local(_) => fine("file system", format!("{name}: local to this machine")),
+        Kind::Lustre | Kind::BeeGfs => hurts(
+            "file system",
+            format!("{name}: striped and shared; each page fault is a round trip to a server"),
+            format!("precache stripe-advise {} --db {} --batch-size N --gpus N", facts.data, facts.db),
+        ),
+        _ => hurts(
+            "file system",
+            format!(
+                "{name}: shared or remote, as far as can be known; each page fault may be a round trip to a server"
+            ),
+            "precache-run -- PROGRAM ...",
+        ),
+    }
+}
+
+fn read_ahead(facts: &Facts) -> Finding {
+    let subject = "read-ahead";
+    let record = facts.info.values.map_or(0.0, |values| values.mean);
+    let Some(window) = facts.read_ahead else {
+        return fine(subject, "unknown: the system does not say what one fault brings in");
+    };
+    let record_text = Bytes(record as u64);
+    if window == 0 {
+        let text = "0: each fault brings in what the file system itself decides (on Lustre: its own read-ahead)";
+        return fine(subject, text);
+    }
+    if record > window as f64 {
+        let setting = facts.read_ahead_setting.as_deref().unwrap_or("/sys/class/bdi/MAJOR:MINOR/read_ahead_kb");
+        let kib = (record as u64 * 4).next_power_of_two() >> 10;
+        let reads = (record / window as f64).ceil();
+        return hurts(
+            subject,
+            format!(
+                "{} against records of {record_text}: each takes {reads} reads, one after the other. As root, or run it with \
+                 precache-run as anyone",
+                Bytes(window)
+            ),
+            format!("echo {kib} > {setting}"),
+        );
+    }
+    if facts.info.fragmentation > SHUFFLED && (window as f64) > 4.0 * record.max(facts.info.page_size as f64) {
+        let waste = window as f64 / record.max(facts.info.page_size as f64);
+        let text = format!(
+            "{} for records of {record_text} in shuffled order reads up to {waste:.0} times what is used; in the program, open \
+             it with MDB_NORDAHEAD (py-lmdb: readahead=False), or mend the order",
+            Bytes(window)
+        );
+        return hurts(subject, text, format!("mdb_copy -c {} NEW", facts.db));
+    }
+    fine(subject, format!("{} for records of {record_text}", Bytes(window)))
+}
+
+fn key_order(facts: &Facts) -> Finding {
+    let percent = facts.info.fragmentation * 100.0;
+    if facts.info.fragmentation > SHUFFLED {
+        return hurts(
+            "key order",
+            format!("shuffled: {percent:.0} % of the steps in key order jump in the file, so no reader is sequential"),
+            format!("mdb_copy -c {} NEW", facts.db),
+        );
+    }
+    fine("key order", format!("that of the file: {percent:.1} % of the steps jump"))
+}
+
+fn memory(facts: &Facts) -> Finding {
+    let used = Bytes(facts.info.used_bytes);
+    match facts.memory {
+        None => fine("memory", format!("unknown; the file has {used}")),
+        Some(memory) if facts.info.used_bytes > memory => hurts(
+            "memory",
+            format!(
+                "{used} of file, {} of memory for it: every pass over the file reads all of it again",
+                Bytes(memory)
+            ),
+            "precache-run -- PROGRAM ...",
+        ),
+        Some(memory) => fine("memory", format!("{used} of file fit the {} that are available", Bytes(memory))),
+    }
+}
+
+fn replicate(facts: &Facts) -> String {
+    format!("precache lockfile replicate {} /tmp/replicas -n PROCESSES", facts.db)
+}
+
+fn locks(facts: &Facts) -> Finding {
+    match facts.locks {
+        None => fine("locks", "unknown: neither the lock file nor the data file could be opened to try one"),
+        Some(Locks::Honoured) if facts.kind.may_be_shared() => {
+            fine("locks", "honoured between processes of this machine; unknown on other machines")
+        }
+        Some(Locks::Honoured) => fine("locks", "honoured"),
+        Some(Locks::Ignored) => hurts(
+            "locks",
+            "taken and not seen by others: a writer would overwrite what readers read. Never write here; readers:",
+            replicate(facts),
+        ),
+        Some(Locks::Refused(error)) => {
+            hurts("locks", format!("refused ({error}): opening the database fails here"), replicate(facts))
+        }
+    }
+}
+
+fn lock_file(facts: &Facts) -> Finding {
+    match &facts.lock_file {
+        LockFile::Writable => fine("lock file", "may be written, as readers must"),
+        LockFile::Missing { may_be_made: true } => fine("lock file", "none yet; the first reader makes it"),
+        LockFile::Missing { may_be_made: false } => hurts(
+            "lock file",
+            "none, and you may not make it: opening the database fails, or goes without locks on a read-only mount",
+            replicate(facts),
+        ),
+        LockFile::Refused(why) => hurts(
+            "lock file",
+            format!("may not be written ({why}); readers must, so opening the database fails"),
+            replicate(facts),
+        ),
+    }
+}
+
+fn readers(facts: &Facts) -> Finding {
+    let Some(readers) = &facts.info.readers else {
+        return fine("readers", "no reader table to look at");
+    };
+    let text = format!("{} of {} slots taken, {} of them stale", readers.used, readers.slots, readers.stale);
+    if readers.used as f64 >= readers.slots as f64 * CROWDED {
+        let command = if readers.stale > 0 { format!("mdb_stat -rr {}", facts.db) } else { replicate(facts) };
+        return hurts("readers", format!("{text}: more will fail with MDB_READERS_FULL"), command);
+    }
+    fine("readers", text)
+}
+
+fn map_size(facts: &Facts) -> Finding {
+    let (map, used) = (facts.info.map_size, facts.info.used_bytes);
+    let text = format!("{} for {} in use", Bytes(map), Bytes(used));
+    if facts.address_space.is_some_and(|limit| map > limit) {
+        return hurts("map size", format!("{text}: more than this shell lets a process map"), "ulimit -v unlimited");
+    }
+    if facts.info.file_size < used && facts.info.file_size + facts.info.free_pages * facts.info.page_size < used {
+        return hurts(
+            "map size",
+            format!("the file has only {} of {} in use: truncated", Bytes(facts.info.file_size), Bytes(used)),
+            format!("ls -l {} # compare with its original", facts.data),
+        );
+    }
+    if used as f64 > map as f64 * NEARLY_FULL {
+        return fine("map size", format!("{text}: readers do not mind, a writer must ask for a larger map"));
+    }
+    fine("map size", text)
+}
+
+fn free_pages(facts: &Facts) -> Finding {
+    let free = facts.info.free_pages * facts.info.page_size;
+    let text = format!("{} free of {}", Bytes(free), Bytes(facts.info.used_bytes));
+    if free * 4 > facts.info.used_bytes && free > 1 << 20 {
+        let text = format!("{text}: read-ahead reads them, too");
+        return hurts("free pages", text, format!("mdb_copy -c {} NEW", facts.db));
+    }
+    fine("free pages", text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+use super::super::super::info::Readers;
+use super::super::super::survey::Sizes;
+use super::*;
+use crate::lmdb::info::Info;
+
+fn healthy() -> Facts {
+    let mut sizes = Sizes::default();
+    sizes.add(4000);
+    Facts {
+        db: "db".into(),
+        data: "db/data.mdb".into(),
+        info: Info {
+            page_size: 4096,
+            map_size: 1 << 30,
+            file_size: 100 << 20,
+            used_bytes: 100 << 20,
+            transaction: 1,
+            databases: Vec::new(),
+            values: sizes.distribution(),
+            value_bytes: 4000,
+            overflow_records: 1,
+            fragmentation: 0.0,
+            free_pages: 0,
+            free_transactions: 0,
+            readers: Some(Readers { slots: 126, used: 1, stale: 0 }),
+        },
+        kind: Kind::Local("ext4"),
+        read_ahead: Some(128 << 10),
+        read_ahead_setting: None,
+        locks: Some(Locks::Honoured),
+        lock_file: LockFile::Writable,
+        memory: Some(1 << 30),
+        address_space: None,
+    }
+}
+
+fn hurting(facts: &Facts) -> Vec<&'static str> {
+    let findings = all(facts);
+    assert!(findings.iter().all(|finding| finding.hurts == finding.command.is_some()));
+    findings.into_iter().filter(|finding| finding.hurts).map(|finding| finding.subject).collect()
+}
+
+#[test]
+fn a_healthy_database_hurts_nowhere() {
+    assert_eq!(hurting(&healthy()), Vec::<&str>::new());
+}
+
+#[test]
+fn each_ill_is_found_alone() {
+    type Ill = fn(&mut Facts);
+    let ills: [(&str, Ill); 12] = [
+        ("file system", |facts| facts.kind = Kind::Lustre),
+        ("file system", |facts| facts.kind = Kind::Shared("nfs")),
+        ("read-ahead", |facts| facts.read_ahead = Some(2048)),
+        ("memory", |facts| facts.memory = Some(1 << 20)),
+        ("locks", |facts| facts.locks = Some(Locks::Refused(nix::Error::ENOLCK))),
+        ("locks", |facts| facts.locks = Some(Locks::Ignored)),
+        ("lock file", |facts| facts.lock_file = LockFile::Refused("Permission denied".into())),
+        ("lock file", |facts| facts.lock_file = LockFile::Missing { may_be_made: false }),
+        ("readers", |facts| facts.info.readers = Some(Readers { slots: 126, used: 126, stale: 3 })),
+        ("map size", |facts| facts.address_space = Some(1 << 20)),
+        ("map size", |facts| facts.info.file_size = 1 << 20),
+        ("free pages", |facts| facts.info.free_pages = 10_000),
+    ];
+    for (subject, ill) in ills {
+        let mut facts = healthy();
+        ill(&mut facts);
+        assert_eq!(hurting(&facts), [subject]);
+    }
+}
+
+#[test]
+fn shuffled_keys_make_read_ahead_wasteful() {
+    let mut facts = healthy();
+    facts.info.fragmentation = 0.95;
+    assert_eq!(hurting(&facts), ["read-ahead", "key order"]);
+}

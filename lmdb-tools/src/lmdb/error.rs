@@ -1,0 +1,68 @@
+use std::ffi::{CStr, c_int};
+use std::io;
+use std::path::PathBuf;
+
+use lmdb_master_sys as ffi;
+
+use crate::size::Bytes;
+
+/// Why a database cannot be opened or walked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path}: {error}; give the directory that holds data.mdb, or the data file of an MDB_NOSUBDIR database")]
+    NotFound { path: PathBuf, error: io::Error },
+
+    #[error("{path}: no readable data.mdb in this directory ({error}); is it an LMDB database?")]
+    NoDataFile { path: PathBuf, error: io::Error },
+
+    #[error("{path}: cannot read it: {error}")]
+    Read { path: PathBuf, error: io::Error },
+
+    #[error("{path}: not a regular file, so not an LMDB data file")]
+    NotAFile { path: PathBuf },
+
+    #[error("{path}: the file is empty: the program that was to write the database never committed anything")]
+    Empty { path: PathBuf },
+
+    #[error("{path}: not an LMDB data file: it does not begin with LMDB's meta page")]
+    Foreign { path: PathBuf },
+
+    #[error(
+        "{path}: written by a machine of the other byte order; LMDB files do not travel between them. Dump it there \
+         (mdb_dump) and load it here (mdb_load)"
+    )]
+    ForeignByteOrder { path: PathBuf },
+
+    #[error(
+        "{path}: LMDB format version {version}; this program reads version 1 (LMDB 0.9). Dump it with the tools that wrote \
+         it (mdb_dump) and load it with those of 0.9 (mdb_load)"
+    )]
+    Version { path: PathBuf, version: u32 },
+
+    #[error("{path}: liblmdb refuses it: {reason}")]
+    Refused { path: PathBuf, reason: String },
+
+    #[error("{path}: no database named \"{name}\" in it; its names: {known}")]
+    NoSuchName { path: PathBuf, name: String, known: String },
+
+    #[error("{path}: cannot find liblmdb's mapping of it in /proc/self/maps")]
+    NoMapping { path: PathBuf },
+
+    #[error("{path}: damaged: {what}. Compare it with its original, or copy what can still be read with mdb_dump")]
+    Damaged { path: PathBuf, what: String },
+
+    #[error(
+        "{path}: truncated: a record ends at byte {end} ({}), the file at {length}; fetch it again from where it came from",
+        Bytes(*end)
+    )]
+    Truncated { path: PathBuf, end: u64, length: u64 },
+}
+
+/// What liblmdb says about a return code of its own or of the system.
+pub(super) fn reason(code: c_int) -> String {
+    if code > 0 {
+        return io::Error::from_raw_os_error(code).to_string();
+    }
+    // SAFETY: mdb_strerror returns a pointer to a static string for its own codes, which are all <= 0 (lmdb.h).
+    unsafe { CStr::from_ptr(ffi::mdb_strerror(code)) }.to_string_lossy().into_owned()
+}

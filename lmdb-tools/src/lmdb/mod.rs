@@ -1,0 +1,84 @@
+//! Looking into a database: what it is like, where its records lie, how to share it out.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::child::isolated;
+
+mod catalog;
+pub mod doctor;
+mod env;
+mod error;
+pub mod fetch;
+mod header;
+pub mod info;
+mod key;
+mod location;
+pub mod map;
+pub mod map_format;
+mod mapping;
+pub mod ranges;
+mod readers;
+pub mod split;
+pub mod survey;
+mod walk;
+
+pub use catalog::Database;
+pub use env::{Env, Stat, Tree};
+pub use error::Error;
+pub use key::Key;
+pub use location::Location;
+pub use readers::{ReaderTable, Slot};
+pub use walk::Record;
+
+/// Arguments of `lmdb`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Sizes, depth, fragmentation, free pages and readers of a database.
+    Info(info::Args),
+    /// Where every record lies: key, offset and length of its value.
+    Map(map::Args),
+    /// Split a database into contiguous key ranges of equal bytes, one for each process.
+    Ranges(ranges::Args),
+    /// One screen: what will hurt here, and the command that mends it.
+    Doctor(doctor::Args),
+}
+
+/// What every command on a database needs to know.
+#[derive(Debug, clap::Args)]
+pub struct Target {
+    /// The database: its directory, or its data file.
+    #[arg(value_name = "DB")]
+    pub db: PathBuf,
+}
+
+/// Runs one of the commands, in a child process: liblmdb trusts the file that it walks.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::Info(args) => isolated(&args.target.db, || info::run(&args)),
+        Command::Map(args) => isolated(&args.target.db, || map::run(&args)),
+        Command::Ranges(args) => isolated(&args.target.db, || ranges::run(&args)),
+        Command::Doctor(args) => isolated(&args.target.db, || doctor::run(&args)),
+    }
+}
+
+/// Says so on stderr when a writer committed during the walk: what was printed is then a mixture.
+fn warn_if_changed(env: &Env) {
+    let newest = env.newest_transaction();
+    if newest != env.transaction {
+        eprintln!(
+            "warning: {}: a writer committed transaction {newest} while transaction {} was being read without locks; \
+             the result may be wrong: run it again when nothing writes",
+            env.location().path.display(),
+            env.transaction
+        );
+    }
+}

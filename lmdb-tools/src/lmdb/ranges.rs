@@ -1,0 +1,180 @@
+//! `lmdb ranges`: process data ranges, contiguous in key order and equal in bytes.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::split::part_of;
+use super::{Database, Env, Error, Key, Location, Stat, Target, warn_if_changed};
+use crate::Usage;
+use crate::lockfile::rank;
+use crate::size::Bytes;
+
+/// Spans that together cover this much more than the file part that they share are not in key order.
+const OVERLAP: f64 = 1.1;
+
+/// Arguments of `lmdb ranges`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub target: Target,
+    /// Number of ranges; with --this-rank the default is the job's number of processes.
+    #[arg(short = 'n', long = "count", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    count: Option<u32>,
+    /// Only the range of this process.
+    #[arg(long, value_name = "RANK", conflicts_with = "this_rank")]
+    rank: Option<u32>,
+    /// Only the range of the process whose rank the launcher put into the environment.
+    #[arg(long)]
+    this_rank: bool,
+    /// The database of this name; needed where there are several with records.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The part of a database that one process reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Range {
+    pub records: u64,
+    /// Bytes of the values.
+    pub bytes: u64,
+    pub first: Vec<u8>,
+    pub last: Vec<u8>,
+    /// The bytes of the file that hold these values, in whole pages; both 0 where there are no records.
+    pub start: u64,
+    pub end: u64,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let wanted = match (args.rank, args.this_rank) {
+        (Some(rank), _) => Some(rank),
+        (None, true) => Some(rank::rank(rank::environment)?),
+        (None, false) => None,
+    };
+    let from_job = if args.this_rank { rank::size(rank::environment)? } else { None };
+    let count = args.count.or(from_job).filter(|&count| count > 0);
+    let count = count.ok_or_else(|| Usage("how many ranges? Give -n N, the number of processes".into()))?;
+    if let Some(rank) = wanted.filter(|&rank| rank >= count) {
+        return Err(Usage(format!("rank {rank} has no range: there are {count}, numbered from 0")).into());
+    }
+    let env = Env::open(Location::of(&args.target.db)?)?;
+    let (database, ranges) = split(&env, args.name.as_deref(), count)?;
+    warn_if_changed(&env);
+    warn_if_shuffled(&env, &ranges);
+    let chosen = ranges.iter().enumerate().filter(|(rank, _)| wanted.is_none_or(|wanted| wanted as usize == *rank));
+    print(&env, &database.stat, chosen, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Splits one database into `count` ranges of equal bytes: a first walk for their sum, a second for the ranges.
+fn split(env: &Env, name: Option<&str>, count: u32) -> anyhow::Result<(Database, Vec<Range>)> {
+    let mut sums: Vec<(Database, u64)> = Vec::new();
+    env.walk_databases::<Error>(name, |database, record| {
+        if sums.last().is_none_or(|(last, _)| last.name != database.name) {
+            sums.push((database.clone(), 0));
+        }
+        sums.last_mut().expect("pushed above").1 += record.length;
+        Ok(())
+    })?;
+    let (database, total) = match sums.len() {
+        0 => anyhow::bail!("{}: there are no records to share out", env.location().path.display()),
+        1 => sums.remove(0),
+        _ => {
+            let names: Vec<_> =
+                sums.iter().map(|(database, _)| database.name.as_deref().unwrap_or("(unnamed)")).collect();
+            let names = names.join(", ");
+            return Err(Usage(format!("several databases hold records ({names}): choose one with --name NAME")).into());
+        }
+    };
+    let mut ranges = vec![Range::default(); count as usize];
+    let mut before = 0;
+    env.walk_databases::<Error>(name, |current, record| {
+        if current.name == database.name {
+            let range = &mut ranges[part_of(before, record.length, total, count) as usize];
+            range.add(record.key, record.length, record.pages(env.page_size));
+            before += record.length;
+        }
+        Ok(())
+    })?;
+    Ok((database, ranges))
+}
+
+impl Range {
+    fn add(&mut self, key: &[u8], length: u64, (from, to): (u64, u64)) {
+        if self.records == 0 {
+            self.first = key.to_vec();
+            (self.start, self.end) = (from, to);
+        }
+        self.start = self.start.min(from);
+        self.end = self.end.max(to);
+        self.records += 1;
+        self.bytes += length;
+        self.last.clear();
+        self.last.extend_from_slice(key);
+    }
+}
+
+/// How often the ranges together cover the part of the file that they span: about 1 where key order is file order.
+fn coverage(ranges: &[Range]) -> f64 {
+    let spans = || ranges.iter().filter(|range| range.records > 0);
+    let start = spans().map(|range| range.start).min().unwrap_or(0);
+    let end = spans().map(|range| range.end).max().unwrap_or(0);
+    let sum: u64 = spans().map(|range| range.end - range.start).sum();
+    if end == start { 1.0 } else { sum as f64 / (end - start) as f64 }
+}
+
+fn warn_if_shuffled(env: &Env, ranges: &[Range]) {
+    // Neighbouring ranges share a page where values lie inside leaf pages.
+    let coverage = coverage(ranges) - ranges.len() as f64 * env.page_size as f64 / env.used as f64;
+    if coverage > OVERLAP {
+        let path = env.location().path.display();
+        eprintln!(
+            "warning: {path}: the file is not laid out in key order: the ranges overlap in it ({coverage:.1} times its \
+             data), so each process will read from all over it. `mdb_copy -c {path} NEW` writes it in key order"
+        );
+    }
+}
+
+fn print<'a>(
+    env: &Env,
+    stat: &Stat,
+    ranges: impl Iterator<Item = (usize, &'a Range)>,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let file = env.location().data.display();
+    let mut out = io::stdout().lock();
+    let option = |range: &Range| format!("--range {file}:{}..{}", range.start, range.end);
+    if as_json {
+        let ranges: Vec<Value> = ranges.map(|(rank, range)| json(rank, range, stat, option(range))).collect();
+        serde_json::to_writer_pretty(&mut out, &ranges)?;
+        return Ok(writeln!(out)?);
+    }
+    for (rank, range) in ranges {
+        if range.records == 0 {
+            writeln!(out, "rank {rank}: no records: fewer records than ranges, or one as long as a whole range")?;
+            continue;
+        }
+        let (first, last) = (Key::of(&range.first, stat), Key::of(&range.last, stat));
+        let bytes = Bytes(range.bytes);
+        writeln!(out, "rank {rank}: {} records, {bytes}, keys {first} .. {last}, {}", range.records, option(range))?;
+    }
+    Ok(())
+}
+
+fn json(rank: usize, range: &Range, stat: &Stat, option: String) -> Value {
+    let mut object = json!({ "rank": rank, "records": range.records, "bytes": range.bytes });
+    if range.records > 0 {
+        for (end, key) in [("first", &range.first), ("last", &range.last)] {
+            let (field, key) = Key::of(key, stat).json();
+            object[format!("{end}_{field}")] = key;
+        }
+        object["start"] = json!(range.start);
+        object["end"] = json!(range.end);
+        object["option"] = json!(option);
+    }
+    object
+}

@@ -1,0 +1,135 @@
+//! `lockfile check`: what can be known about who writes and reads a database.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::processes::{self, Process, Scan};
+use crate::filesystem::{self, Kind, Locks};
+use crate::lmdb::{Env, Location, ReaderTable};
+
+/// All that can be known from here.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub file_system: String,
+    /// Processes of this machine that have the data file open for writing.
+    pub writers: Vec<Process>,
+    /// Processes that have it open for reading only, that were looked into, and that could not be.
+    pub reading: usize,
+    pub seen: usize,
+    pub unseen: usize,
+    /// Other machines may use the file system: what they do is unknown.
+    pub other_machines: bool,
+    pub transaction: u64,
+    /// A transaction was committed while watching.
+    pub moved: bool,
+    pub watched_seconds: f64,
+    /// None where there is no lock file that could be read.
+    pub reader_table: Option<Table>,
+    /// `honoured`, `ignored`, `refused`, or `unknown`: on this machine.
+    pub locks: &'static str,
+}
+
+/// The readers that the lock file knows.
+#[derive(Debug, Serialize)]
+pub struct Table {
+    pub slots: u64,
+    pub used: usize,
+    pub stale: usize,
+}
+
+impl Report {
+    /// Looks, watches for `seconds`, and looks again.
+    pub fn gather(db: &Path, seconds: f64) -> anyhow::Result<Self> {
+        let location = Location::of(db)?;
+        let Scan { writers, readers, seen, unseen } = processes::scan(&location.data)?;
+        let kind = Kind::of(&location.data)?;
+        let before = Env::open(location.clone())?.transaction;
+        thread::sleep(Duration::from_secs_f64(seconds));
+        // Opened anew: network file systems look for changes then, and not on a mapping.
+        let transaction = Env::open(location.clone())?.transaction;
+        let table = ReaderTable::read(&location.lock).ok().flatten();
+        let to_lock = if location.lock.exists() { &location.lock } else { &location.data };
+        Ok(Self {
+            file_system: kind.name(),
+            writers,
+            reading: readers,
+            seen,
+            unseen,
+            other_machines: kind.may_be_shared(),
+            transaction,
+            moved: transaction != before,
+            watched_seconds: seconds,
+            reader_table: table.map(|table| Table { slots: table.slots, used: table.used.len(), stale: table.stale() }),
+            locks: match filesystem::locks(to_lock) {
+                Ok(Locks::Honoured) => "honoured",
+                Ok(Locks::Ignored) => "ignored",
+                Ok(Locks::Refused(_)) => "refused",
+                Err(_) => "unknown",
+            },
+        })
+    }
+
+    /// Somebody writes, as far as could be seen.
+    pub fn writer_seen(&self) -> bool {
+        self.moved || !self.writers.is_empty()
+    }
+}
+
+pub(super) fn run(db: &Path, seconds: f64, json: bool) -> anyhow::Result<ExitCode> {
+    let report = Report::gather(db, seconds)?;
+    let mut out = io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        writeln!(out)?;
+    } else {
+        write_text(&report, &mut out)?;
+    }
+    Ok(if report.writer_seen() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let mut line = |name: &str, text: String| writeln!(out, "{name:<14}{text}");
+    let writers: Vec<_> = report.writers.iter().map(|writer| format!("{} ({})", writer.pid, writer.command)).collect();
+    let looked = format!("{} processes looked into, {} of other users could not be", report.seen, report.unseen);
+    line(
+        "writers here",
+        match writers.is_empty() {
+            true => format!("none found; {looked}"),
+            false => format!("{} have it open for writing; {looked}", writers.join(", ")),
+        },
+    )?;
+    let elsewhere = match report.other_machines {
+        true => format!("unknown on other machines: {} may be shared", report.file_system),
+        false => format!("none: {} is local to this machine", report.file_system),
+    };
+    line("elsewhere", elsewhere.clone())?;
+    let moved = if report.moved { "committed while watched" } else { "none was committed" };
+    line("transaction", format!("{}; {moved} ({} s)", report.transaction, report.watched_seconds))?;
+    line(
+        "readers",
+        match &report.reader_table {
+            None => format!("{} processes have it open; no lock file that could be read", report.reading),
+            Some(table) => format!(
+                "{} processes have it open; {} of {} slots taken, {} of them stale",
+                report.reading, table.used, table.slots, table.stale
+            ),
+        },
+    )?;
+    let shared = if report.other_machines { "; unknown on other machines" } else { "" };
+    line("locks", format!("{}{shared}", report.locks))?;
+    line(
+        "replicas",
+        match (report.writer_seen(), report.other_machines || report.unseen > 0) {
+            (true, _) => {
+                "not safe: readers with their own lock files would not protect their pages from the writer".into()
+            }
+            (false, true) => "safe if nobody writes where it cannot be seen: that is for you to know".into(),
+            (false, false) => "safe: nobody writes it".into(),
+        },
+    )
+}

@@ -1,0 +1,65 @@
+//! Making one file as accessible as another: owner, mode, access control list.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use nix::unistd::{Gid, Uid, chown};
+
+/// Gives `to` the owner, mode and access control list of `from`, as far as this user may.
+///
+/// Only root can give files away: for anyone else `to` keeps its owner, who must be able to open it. So the owner's
+/// permission to read and write is always there.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let original = fs::metadata(from)?;
+    for (uid, gid) in [(Some(original.uid()), None), (None, Some(original.gid()))] {
+        match chown(to, uid.map(Uid::from_raw), gid.map(Gid::from_raw)) {
+            Ok(()) | Err(nix::Error::EPERM) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    copy_acl(from, to)?;
+    // After the list, of which the group's bits are the mask.
+    fs::set_permissions(to, fs::Permissions::from_mode(original.mode() & 0o7777 | 0o600))
+}
+
+#[cfg(feature = "acl")]
+fn copy_acl(from: &Path, to: &Path) -> io::Result<()> {
+    use posix_acl::PosixACL;
+
+    let refused = |error: &posix_acl::ACLError| error.as_io_error().and_then(io::Error::raw_os_error);
+    let mut list = match PosixACL::read_acl(from) {
+        // A file without a list has three entries, which are its mode.
+        Ok(list) if list.entries().len() > 3 => list,
+        Ok(_) => return Ok(()),
+        Err(error) if refused(&error) == Some(libc::EOPNOTSUPP) => return Ok(()),
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    list.write_acl(to).or_else(|error| match refused(&error) {
+        Some(libc::EOPNOTSUPP) => Err(no_lists(to)),
+        _ => Err(io::Error::other(error)),
+    })
+}
+
+/// The attribute that holds the list is the same on all file systems that keep it as Linux's own do (acl(5)).
+#[cfg(not(feature = "acl"))]
+fn copy_acl(from: &Path, to: &Path) -> io::Result<()> {
+    const ATTRIBUTE: &str = "system.posix_acl_access";
+    match xattr::get(from, ATTRIBUTE) {
+        Ok(Some(list)) => xattr::set(to, ATTRIBUTE, &list).map_err(|error| match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP) => no_lists(to),
+            _ => error,
+        }),
+        Ok(None) => Ok(()),
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn no_lists(to: &Path) -> io::Error {
+    io::Error::other(format!(
+        "the file system of {} keeps no access control lists, and the original has one; choose an OUT on another",
+        to.display()
+    ))
+}

@@ -1,0 +1,120 @@
+//! One replica: a directory with a lock file, a link to the data file, and a note of who made it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use crate::lmdb::Location;
+
+/// Tells a directory that replicate made from one that somebody else did. Holds the path of the data file.
+pub(super) const NOTE: &str = ".precache-replica";
+
+/// A replica that replicate made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replica {
+    pub directory: PathBuf,
+    /// The shared data file, where the link points.
+    pub data: PathBuf,
+    /// The name of the link: `data.mdb`, or that of the data file of an MDB_NOSUBDIR database.
+    pub link: OsString,
+}
+
+/// The directory of a rank.
+pub(super) fn directory(out: &Path, rank: u32) -> PathBuf {
+    out.join(format!("rank-{rank:04}"))
+}
+
+/// The rank whose directory has this name.
+pub(super) fn rank_of(name: &str) -> Option<u32> {
+    let rank = name.strip_prefix("rank-")?.parse().ok()?;
+    (directory(Path::new(""), rank).as_os_str() == name).then_some(rank)
+}
+
+impl Replica {
+    /// The replica of `rank` in `out`.
+    ///
+    /// # Errors
+    /// When there is none, or something else in its place.
+    pub fn find(out: &Path, rank: u32) -> Result<Self, Error> {
+        let directory = directory(out, rank);
+        if fs::symlink_metadata(&directory).is_err() {
+            let names = fs::read_dir(out).map_err(Error::at(out))?.flatten().map(|entry| entry.file_name());
+            let known = names.filter(|name| name.to_str().is_some_and(|name| rank_of(name).is_some())).count();
+            return Err(Error::NoSuchRank { out: out.into(), rank, known, wanted: rank + 1 });
+        }
+        Self::at(&directory)
+    }
+
+    /// The replica that `directory` is.
+    ///
+    /// # Errors
+    /// When replicate did not make it, or somebody changed it since.
+    pub fn at(directory: &Path) -> Result<Self, Error> {
+        let in_the_way = || Error::InTheWay { path: directory.into() };
+        let is_directory = fs::symlink_metadata(directory).map_err(Error::at(directory))?.is_dir();
+        if !is_directory {
+            return Err(in_the_way());
+        }
+        let data = fs::read(directory.join(NOTE)).map_err(|_| in_the_way())?;
+        let data = PathBuf::from(OsString::from_vec(data));
+        let own = data.file_name().map(ToOwned::to_owned);
+        let links = [Some(OsString::from("data.mdb")), own].into_iter().flatten();
+        let link =
+            links.into_iter().find(|link| fs::read_link(directory.join(link)).is_ok_and(|target| target == data));
+        Ok(Self { directory: directory.into(), data, link: link.ok_or_else(in_the_way)? })
+    }
+
+    /// Fills an empty directory. The caller makes it visible under its name when it is complete.
+    pub(super) fn fill(directory: &Path, original: &Location, data: &Path) -> io::Result<()> {
+        let link = if original.subdir { "data.mdb".as_ref() } else { data.file_name().unwrap_or_default() };
+        std::os::unix::fs::symlink(data, directory.join(link))?;
+        // Empty: the first to open it, who holds it alone, writes its header (mdb.c, `mdb_env_setup_locks`).
+        let lock = directory.join(Self::lock_name(link));
+        fs::File::create_new(&lock)?;
+        let model = if original.lock.exists() { &original.lock } else { data };
+        super::permissions::copy(model, &lock)?;
+        fs::write(directory.join(NOTE), data.as_os_str().as_bytes())
+    }
+
+    /// liblmdb's name for the lock file that belongs to a data file of this name.
+    fn lock_name(link: &std::ffi::OsStr) -> OsString {
+        if link == "data.mdb" {
+            return "lock.mdb".into();
+        }
+        let mut name = link.to_owned();
+        name.push("-lock");
+        name
+    }
+
+    pub fn lock(&self) -> PathBuf {
+        self.directory.join(Self::lock_name(&self.link))
+    }
+
+    /// What a program is to open: the directory, or (MDB_NOSUBDIR) the link in it.
+    pub fn to_open(&self) -> PathBuf {
+        if self.link == "data.mdb" { self.directory.clone() } else { self.directory.join(&self.link) }
+    }
+
+    /// All that replicate put there.
+    pub(super) fn contents(&self) -> [OsString; 3] {
+        [self.link.clone(), Self::lock_name(&self.link), NOTE.into()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_ranks() {
+        assert_eq!(directory(Path::new("out"), 7), Path::new("out/rank-0007"));
+        assert_eq!(rank_of("rank-0007"), Some(7));
+        assert_eq!(rank_of("rank-12345"), Some(12345));
+        for other in ["rank-7", "rank-", "rank-0007x", "ranks", "rank-+007", "rank-00007"] {
+            assert_eq!(rank_of(other), None, "{other}");
+        }
+    }
+}

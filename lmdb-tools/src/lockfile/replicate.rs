@@ -1,0 +1,111 @@
+//! `lockfile replicate`: making the replicas, by any number of processes at once.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::replica::{Replica, directory};
+use super::{Error, processes};
+use crate::filesystem::Kind;
+use crate::lmdb::Location;
+
+/// Marks an OUT that replicate made, so that remove may delete it.
+pub(super) const OUT_NOTE: &str = ".precache-replicas";
+
+/// Prefix of directories that are not complete yet.
+pub(super) const UNFINISHED: &str = ".precache-unfinished-";
+
+/// What can be known about writers of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Safety {
+    /// Nobody who could be looked at writes it, and everybody could be.
+    NoWriter,
+    /// Why it cannot be known.
+    Unknown(String),
+}
+
+impl Safety {
+    /// Looks at this machine's processes and at the file system.
+    ///
+    /// # Errors
+    /// When a writer is found, or /proc cannot be read.
+    pub fn of(data: &Path) -> Result<Self, Error> {
+        let scan = processes::scan(data).map_err(Error::at(data))?;
+        if let Some(writer) = scan.writers.into_iter().next() {
+            return Err(Error::Writer { path: data.into(), pid: writer.pid, command: writer.command });
+        }
+        let kind = Kind::of(data).map_err(Error::at(data))?;
+        let mut why = Vec::new();
+        if kind.may_be_shared() {
+            why.push(format!("other machines may use this file system ({})", kind.name()));
+        }
+        if scan.unseen > 0 {
+            why.push(format!("{} processes of other users cannot be looked into", scan.unseen));
+        }
+        Ok(if why.is_empty() { Self::NoWriter } else { Self::Unknown(why.join(", and ")) })
+    }
+}
+
+/// Makes the replicas of ranks 0 to `count` - 1 of the database `db` in `out`; those that are there already stay.
+///
+/// # Errors
+/// A writer; doubt, unless `assume_read_only`; something else where a replica belongs; the file system's own errors.
+pub fn replicate(db: &Path, out: &Path, count: u32, assume_read_only: bool) -> Result<(), Error> {
+    let location = Location::of(db)?;
+    // The link must lead there from wherever the replica lies.
+    let data = fs::canonicalize(&location.data).map_err(Error::at(&location.data))?;
+    if let Safety::Unknown(why) = Safety::of(&data)?
+        && !assume_read_only
+    {
+        return Err(Error::CannotKnow { path: data, why });
+    }
+    make_out(out).map_err(Error::at(out))?;
+    (0..count).try_for_each(|rank| make(&location, &data, out, rank))
+}
+
+fn make_out(out: &Path) -> io::Result<()> {
+    if let Some(parent) = out.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match fs::create_dir(out) {
+        Ok(()) => fs::write(out.join(OUT_NOTE), ""),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && out.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes one replica aside and renames it into place: a directory of that name is complete or not there.
+fn make(location: &Location, data: &Path, out: &Path, rank: u32) -> Result<(), Error> {
+    let place = directory(out, rank);
+    if fs::symlink_metadata(&place).is_ok() {
+        return same(&place, data);
+    }
+    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(out).map_err(Error::at(out))?;
+    Replica::fill(unfinished.path(), location, data).map_err(Error::at(unfinished.path()))?;
+    open_up(unfinished.path(), data).map_err(Error::at(unfinished.path()))?;
+    // rename(2) replaces an empty directory only: whoever comes second, with one that is filled, is told.
+    match fs::rename(unfinished.path(), &place) {
+        Ok(()) => {
+            // Nothing is left under the old name.
+            let _ = unfinished.keep();
+            Ok(())
+        }
+        Err(_) if fs::symlink_metadata(&place).is_ok() => same(&place, data),
+        Err(error) => Err(Error::Io { path: place, error }),
+    }
+}
+
+/// Lets in whoever may enter the database's own directory; a temporary directory is closed to all but its owner.
+fn open_up(directory: &Path, data: &Path) -> io::Result<()> {
+    let model = fs::metadata(data.parent().unwrap_or(Path::new("/")))?;
+    fs::set_permissions(directory, fs::Permissions::from_mode(model.mode() & 0o777 | 0o700))
+}
+
+fn same(place: &PathBuf, data: &Path) -> Result<(), Error> {
+    let replica = Replica::at(place)?;
+    if replica.data == data {
+        return Ok(());
+    }
+    Err(Error::OfAnother { path: place.into(), other: replica.data, data: data.into() })
+}
