@@ -1,1 +1,6 @@
 //! Readers with the access patterns of deep learning, a dataset maker and a throttled file system.
+//!
+//! The programs are in `src/bin/` and `src/slowfs/`; here is what they share.
+
+pub mod quantity;
+pub mod random;
