@@ -141,7 +141,10 @@ impl Env {
         // SAFETY: the transaction is live; both calls check the handle and only write what they are given.
         let (stat, flags) = unsafe {
             self.check(ffi::mdb_stat(self.txn, tree.0, stat.as_mut_ptr()))?;
-            self.check(ffi::mdb_dbi_flags(self.txn, tree.0, &mut flags))?;
+            // The free list is none of the databases that have flags to ask for.
+            if tree != FREE {
+                self.check(ffi::mdb_dbi_flags(self.txn, tree.0, &mut flags))?;
+            }
             (stat.assume_init(), flags)
         };
         Ok(Stat {

@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn keys_as_text() {
-        let text = |bytes, integer| Key { bytes, integer }.to_string();
+        let text = |bytes: &[u8], integer| Key { bytes, integer }.to_string();
         assert_eq!(text(b"00000001_n01440764/x.JPEG", false), "00000001_n01440764/x.JPEG");
         assert_eq!(text(b"a b\\\xff\0", false), "a\\x20b\\\\\\xff\\x00");
         assert_eq!(text(&7_u32.to_ne_bytes(), true), "7");

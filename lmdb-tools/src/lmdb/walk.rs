@@ -14,9 +14,9 @@ use super::{Env, Error};
 /// Bytes of the header of each page (mdb.c, `PAGEHDRSZ`): what precedes a value in its overflow pages.
 const PAGE_HEADER: u64 = 16;
 
-/// Leaf pages between two times of letting mapped pages go. A fault maps up to 16 neighbours that are cached
-/// (`fault_around_bytes`), so this bounds the mapped part to some 16 MiB.
-const LET_GO_EVERY: u64 = 256;
+/// Leaf pages between two times of letting mapped pages go. A fault maps what is cached around its page, up to 2 MiB where
+/// the page cache has folios of that size: this bounds the mapped part to some 16 MiB.
+const LET_GO_EVERY: u64 = 8;
 
 /// Where a record lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,9 +36,9 @@ fn copy_acl(from: &Path, to: &Path) -> io::Result<()> {
         Err(error) if refused(&error) == Some(libc::EOPNOTSUPP) => return Ok(()),
         Err(error) => return Err(io::Error::other(error)),
     };
-    list.write_acl(to).or_else(|error| match refused(&error) {
-        Some(libc::EOPNOTSUPP) => Err(no_lists(to)),
-        _ => Err(io::Error::other(error)),
+    list.write_acl(to).map_err(|error| match refused(&error) {
+        Some(libc::EOPNOTSUPP) => no_lists(to),
+        _ => io::Error::other(error),
     })
 }
 
