@@ -19,7 +19,7 @@ pub fn segment() -> Option<&'static Segment> {
 /// A new segment that this process alone has so far, and the descriptor to hand over.
 fn create() -> sys::Result<(&'static Segment, sys::Descriptor)> {
     let file = sys::memory_file()?;
-    sys::set_length(&file, Segment::LENGTH)?;
+    sys::seal_at_length(&file, Segment::LENGTH)?;
     let token = sys::random_word()?;
     let address = sys::map_shared(file.0, Segment::LENGTH)?;
     // SAFETY: mapped just now at full length, page-aligned, zeroed, and never unmapped while in use (see `segment`).

@@ -141,12 +141,19 @@ pub unsafe fn raise_again(signal: c_int, info: *const c_void) -> Result<()> {
 
 pub fn memory_file() -> Result<Descriptor> {
     // SAFETY: the name is a C string.
-    unsafe { syscall!(Sysno::memfd_create, c"precache".as_ptr(), libc::MFD_CLOEXEC) }.map(|fd| Descriptor(fd as c_int))
+    let made =
+        unsafe { syscall!(Sysno::memfd_create, c"precache".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+    made.map(|fd| Descriptor(fd as c_int))
 }
 
-pub fn set_length(descriptor: &Descriptor, length: usize) -> Result<()> {
+/// Sets the file's length for good: the optimizer does not map memory that could be cut short under it.
+pub fn seal_at_length(descriptor: &Descriptor, length: usize) -> Result<()> {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: concerns our own descriptor alone.
-    unsafe { syscall!(Sysno::ftruncate, descriptor.0, length) }.map(drop)
+    unsafe {
+        syscall!(Sysno::ftruncate, descriptor.0, length)?;
+        syscall!(Sysno::fcntl, descriptor.0, libc::F_ADD_SEALS, seals).map(drop)
+    }
 }
 
 pub fn random_word() -> Result<u64> {

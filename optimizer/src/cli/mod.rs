@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use self::arguments::RunArguments;
-use crate::supervisor;
+use crate::{service, supervisor};
 
 /// Bad input: nothing was started.
 const USAGE: u8 = 2;
@@ -40,11 +40,17 @@ enum Command {
         /// Name of its abstract socket
         #[arg(long)]
         name: String,
+        /// Descriptor at which its starter waits for a word
+        #[arg(long)]
+        ready_fd: Option<i32>,
     },
 }
 
-/// The program `precache-run`.
+/// The program `precache-run`; called as `precache`, it is that.
 pub fn precache_run() -> ExitCode {
+    if std::env::args_os().next().is_some_and(|name| name == "precache") {
+        return precache();
+    }
     match PrecacheRun::try_parse() {
         Ok(arguments) => run(arguments.run),
         Err(error) => complaint::of_parsing(&error),
@@ -55,7 +61,7 @@ pub fn precache_run() -> ExitCode {
 pub fn precache() -> ExitCode {
     match Precache::try_parse().map(|arguments| arguments.command) {
         Ok(Command::Run(arguments)) => run(arguments),
-        Ok(Command::Service { name }) => serve(&name),
+        Ok(Command::Service { name, ready_fd }) => serve(&name, ready_fd),
         Err(error) => complaint::of_parsing(&error),
     }
 }
@@ -67,6 +73,9 @@ fn run(arguments: RunArguments) -> ExitCode {
     }
 }
 
-fn serve(_name: &str) -> ExitCode {
-    complaint::line("the optimizer is not part of this build")
+fn serve(name: &str, ready: Option<i32>) -> ExitCode {
+    match service::run(name, ready) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complaint::line(&format!("{error:#}")),
+    }
 }

@@ -1,44 +1,156 @@
-//! The supervisor's side of the connection to the optimizer.
+//! The supervisor's side of the connection to the optimizer: reached under a name of its own for every user, memory
+//! cgroup and mount namespace, started if it does not run.
 
-use std::os::fd::{AsFd, BorrowedFd};
+pub mod message;
+mod name;
+mod start;
 
+use self::message::{Answer, Request};
 use crate::options::RunOptions;
 use crate::report::SessionReport;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, getsockopt, recv, send, setsockopt, socket,
+    sockopt::{PeerCredentials, ReceiveTimeout},
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+use nix::unistd::geteuid;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// How long the supervisor waits for an answer before it runs the program alone.
+const PATIENCE_SECONDS: i64 = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("this build has none")]
-    Missing,
+    #[error("cannot start the optimizer: {0}")]
+    Start(std::io::Error),
+    #[error("cannot reach the optimizer: {0}")]
+    Socket(#[from] Errno),
+    #[error("the optimizer's socket is held by user {0}: another user took its name")]
+    Stranger(u32),
+    #[error("the optimizer refuses: {0}")]
+    Refused(String),
+    #[error("the optimizer ended without an answer")]
+    HungUp,
+    #[error("the optimizer's answer makes no sense: {0}")]
+    Garbled(#[from] serde_json::Error),
 }
 
+/// An open session.
 pub struct Client {
-    descriptor: std::os::fd::OwnedFd,
+    socket: OwnedFd,
+    name: String,
+    session: u64,
+    options: RunOptions,
 }
 
 impl Client {
-    pub fn start(_options: &RunOptions) -> Result<Self, Error> {
-        Err(Error::Missing)
+    /// Opens a session, with an optimizer started for it if none runs.
+    pub fn start(options: &RunOptions) -> Result<Self, Error> {
+        let name = name::of_this_place();
+        let session = name::random();
+        let socket = open(&name, session, options)?;
+        Ok(Self { socket, name, session, options: options.clone() })
     }
 
+    /// Name of the socket in the abstract namespace, without the leading zero byte.
     pub fn socket_name(&self) -> &str {
-        ""
+        &self.name
     }
 
     pub fn session(&self) -> u64 {
-        0
+        self.session
     }
 
+    /// Opens the session again after the optimizer's death.
     pub fn restart(&mut self) -> Result<(), Error> {
-        Err(Error::Missing)
+        self.socket = open(&self.name, self.session, &self.options)?;
+        Ok(())
     }
 
+    /// Ends the session.
     pub fn finish(self) -> Result<SessionReport, Error> {
-        Err(Error::Missing)
+        tell(&self.socket, &Request::Finish)?;
+        match listen(&self.socket)? {
+            Answer::Report(report) => Ok(*report),
+            Answer::Refused { why } => Err(Error::Refused(why)),
+            Answer::Opened => Err(Error::HungUp),
+        }
     }
 }
 
 impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+        self.socket.as_fd()
+    }
+}
+
+/// Connects and opens the session. An optimizer that ends as idle in just this moment is replaced.
+fn open(name: &str, session: u64, options: &RunOptions) -> Result<OwnedFd, Error> {
+    let mut tries = 3;
+    loop {
+        tries -= 1;
+        let attempt = match reach(name) {
+            Err(Error::Socket(Errno::ECONNREFUSED)) => {
+                start::optimizer(name).map_err(Error::Start)?;
+                reach(name)
+            }
+            other => other,
+        };
+        let greeted = attempt.and_then(|socket| greet(&socket, session, options).map(|()| socket));
+        match greeted {
+            Err(Error::HungUp | Error::Socket(Errno::ECONNREFUSED | Errno::EPIPE | Errno::ECONNRESET)) if tries > 0 => {
+            }
+            other => return other,
+        }
+    }
+}
+
+fn greet(socket: &OwnedFd, session: u64, options: &RunOptions) -> Result<(), Error> {
+    let version = precache_contract::VERSION;
+    tell(socket, &Request::Open { version, session, options: options.clone() })?;
+    match listen(socket)? {
+        Answer::Opened => Ok(()),
+        Answer::Refused { why } => Err(Error::Refused(why)),
+        Answer::Report(_) => Err(Error::HungUp),
+    }
+}
+
+/// A connection to the socket of this name, if a process of this user listens there.
+fn reach(name: &str) -> Result<OwnedFd, Error> {
+    let socket = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
+    connect(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    let peer = getsockopt(&socket, PeerCredentials)?.uid();
+    if peer != geteuid().as_raw() {
+        return Err(Error::Stranger(peer));
+    }
+    setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(PATIENCE_SECONDS))?;
+    Ok(socket)
+}
+
+/// Sends one message, in as many datagrams as it takes.
+pub fn tell<T: serde::Serialize>(socket: &impl AsFd, what: &T) -> Result<(), Error> {
+    let mut text = serde_json::to_vec(what)?;
+    text.push(b'\n');
+    for part in text.chunks(message::DATAGRAM) {
+        send(socket.as_fd().as_raw_fd(), part, MsgFlags::MSG_NOSIGNAL)?;
+    }
+    Ok(())
+}
+
+/// Receives one message.
+fn listen(socket: &OwnedFd) -> Result<Answer, Error> {
+    let mut text = Vec::new();
+    let mut part = vec![0; message::DATAGRAM];
+    loop {
+        match recv(socket.as_raw_fd(), &mut part, MsgFlags::empty()) {
+            Ok(0) => return Err(Error::HungUp),
+            Ok(length) => text.extend_from_slice(&part[..length]),
+            Err(Errno::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if text.last() == Some(&b'\n') {
+            return Ok(serde_json::from_slice(&text)?);
+        }
     }
 }

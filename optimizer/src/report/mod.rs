@@ -1,12 +1,87 @@
-//! What happened in a session, and what was decided and why.
+//! What happened in a session, and what was decided and why. `docs/report.md` explains every field.
+
+mod summary;
 
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct SessionReport {}
+/// One session: a program and its children.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SessionReport {
+    /// The injected library was loaded in the program itself.
+    pub loaded: bool,
+    /// Processes that mapped a data file.
+    pub readers: Vec<ReaderReport>,
+    pub files: Vec<FileReport>,
+    pub refused: Vec<Refused>,
+}
 
-impl SessionReport {
-    pub fn summary(&self) -> String {
-        String::new()
-    }
+/// One process.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ReaderReport {
+    pub pid: i32,
+    /// Forked from another reader, whose mappings it inherited.
+    pub forked: bool,
+    /// Faults that were checkpoints.
+    pub trips: u64,
+    /// Trips that woke the optimizer.
+    pub wakes: u64,
+    /// Trips that met another thread at work on the same mapping.
+    pub contended: u64,
+    /// Trips that the optimizer did not take in time.
+    pub lost: u64,
+    /// Faults passed on to the program's own handler or the default action.
+    pub forwarded: u64,
+    /// System calls for whose buffers checkpoints were lifted.
+    pub lifted_for_calls: u64,
+    /// Why arming ended or did not begin, and how often.
+    pub refusals: Vec<Refusals>,
+    pub mappings: Vec<MappingReport>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Refusals {
+    pub reason: String,
+    pub count: u64,
+}
+
+/// One mapping of a data file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MappingReport {
+    pub file: PathBuf,
+    /// How checkpoints are protected: `guard` or `mprotect`.
+    pub method: String,
+    pub trips: u64,
+    /// Streams for which something was requested.
+    pub streams: usize,
+    /// Data faults before the first stream's first request.
+    pub faults_before_first_request: Option<u32>,
+}
+
+/// One data file, whoever mapped it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FileReport {
+    pub path: PathBuf,
+    pub size: u64,
+    pub file_system: String,
+    pub read_ahead: Option<u64>,
+    /// How missing pages were told from cached ones.
+    pub residency: String,
+    /// How missing pages were brought in.
+    pub engine: Option<String>,
+    /// Bytes that windows asked for, of these read in, and of these found in the page cache.
+    pub requested: u64,
+    pub fetched: u64,
+    pub cached: u64,
+    pub requests: u64,
+    pub most_in_flight: u64,
+    /// What was done with the file, and why.
+    pub decision: String,
+}
+
+/// A file that was mapped and not accelerated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    pub file: PathBuf,
+    pub reason: String,
 }

@@ -1,0 +1,102 @@
+use super::*;
+use proptest::prelude::*;
+
+const MIB: u64 = 1 << 20;
+const SIZING: Sizing = Sizing { size: 50 * MIB, threshold: 75 };
+
+fn streams(length: u64) -> Streams {
+    Streams::new(Plan::sequential(0..length), SIZING, 8 * MIB)
+}
+
+/// The trips that a sequential reader leaves: small steps, then the grid and the thresholds.
+fn read(streams: &mut Streams, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut requested = Vec::new();
+    let (mut at, mut steps) = (range.start, 0);
+    while at < range.end {
+        requested.extend(streams.observe(at).request.into_iter().flat_map(|(_, extents)| extents));
+        steps += 1;
+        let grid = if steps < 4 { (at / STEP + 1) * STEP } else { (at / (8 * MIB) + 1) * 8 * MIB };
+        let told = streams.thresholds().flat_map(|t| [t.threshold, t.next_threshold]).filter(|&t| t > at);
+        at = told.fold(grid, u64::min);
+    }
+    requested
+}
+
+fn lie_end_to_end(requested: &[Range<u64>]) -> bool {
+    requested.windows(2).all(|pair| pair[0].end == pair[1].start)
+}
+
+proptest! {
+    /// From the third fault to the end of the data, every byte is requested once.
+    #[test]
+    fn one_pass_requests_every_byte_once(start in 0u64..900, length in 1u64..1000) {
+        let (start, end) = (start * MIB + 4096, (start + length) * MIB);
+        let mut streams = streams(2000 * MIB);
+        let requested = read(&mut streams, start..end);
+        prop_assert!(lie_end_to_end(&requested));
+        prop_assert!(requested[0].start <= start + 2 * STEP);
+        prop_assert!(requested.last().unwrap().end >= end);
+        prop_assert!(streams.faults_before_request() <= Some(8));
+    }
+
+    /// Nothing beyond the plan is requested, wherever readers jump.
+    #[test]
+    fn requests_stay_in_the_plan(trips in prop::collection::vec(0u64..3000, 1..400)) {
+        let mut streams = Streams::new(Plan::new([100 * MIB..200 * MIB, 10 * MIB..20 * MIB]), SIZING, 8 * MIB);
+        for trip in trips {
+            for extent in streams.observe(trip * STEP).request.into_iter().flat_map(|(_, extents)| extents) {
+                prop_assert!(
+                    (100 * MIB <= extent.start && extent.end <= 200 * MIB)
+                        || (10 * MIB <= extent.start && extent.end <= 20 * MIB)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn lmdb_begins_at_its_meta_page() {
+    let mut streams = streams(2048 * MIB);
+    for page in [0, 50189, 16] {
+        assert_eq!(streams.observe(page * 4096), Decision::default());
+    }
+    let (_, extents) = streams.observe(32 * 4096).request.unwrap();
+    assert_eq!(extents, [32 * 4096..32 * 4096 + MIB]);
+}
+
+#[test]
+fn the_next_epoch_is_requested_at_its_first_fault() {
+    let mut streams = streams(500 * MIB);
+    read(&mut streams, 64 * 1024..500 * MIB);
+    let again = streams.observe(64 * 1024).request.unwrap().1;
+    assert_eq!(again[0].start, 64 * 1024);
+    assert!(lie_end_to_end(&read(&mut streams, 128 * 1024..500 * MIB)));
+}
+
+#[test]
+fn two_readers_have_windows_of_their_own() {
+    let mut streams = streams(2000 * MIB);
+    let mut first = read(&mut streams, 0..30 * MIB);
+    let mut second = read(&mut streams, 1000 * MIB..1030 * MIB);
+    first.extend(read(&mut streams, 32 * MIB..100 * MIB));
+    second.extend(read(&mut streams, 1032 * MIB..1100 * MIB));
+    assert!(lie_end_to_end(&first) && lie_end_to_end(&second));
+    assert_eq!(streams.requesting(), 2);
+}
+
+/// Records of 200 KB at random places: once their length is known, nothing is fetched for them.
+#[test]
+fn random_records_stop_being_fetched() {
+    let mut streams = streams(2000 * MIB);
+    let mut place = 7u64;
+    let mut requested = 0u64;
+    for _ in 0..500 {
+        place = (place * 1_664_525 + 1_013_904_223) % 30_000;
+        for step in 0..4 {
+            if let Some((_, extents)) = streams.observe(place * STEP + step * STEP).request {
+                requested += extents.iter().map(|e| e.end - e.start).sum::<u64>();
+            }
+        }
+    }
+    assert!(requested <= 20 * MIB, "{} MiB requested", requested / MIB);
+}

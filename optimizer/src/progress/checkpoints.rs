@@ -1,0 +1,150 @@
+//! Checkpoint trips: the reader's signal handler leaves them in the shared segment and wakes us when one triggers.
+
+use super::{MappingId, Progress, ProgressSource};
+use crate::policy::stream::Thresholds;
+use memmap2::MmapRaw;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use precache_contract::VERSION;
+use precache_contract::segment::{Counters, Mapping, Segment, WATCHES};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot use the reader's shared memory: {0}")]
+    Io(#[from] std::io::Error),
+    #[error(
+        "the reader's shared memory is {found} bytes long instead of {expected}: it was built with another version"
+    )]
+    Length { found: u64, expected: usize },
+    #[error("the reader's shared memory could be cut short under us: it is not sealed")]
+    NotSealed,
+    #[error("the reader speaks version {0} instead of {VERSION}")]
+    Version(u32),
+}
+
+/// The segment of one reader, mapped here too.
+pub struct Shared {
+    memory: MmapRaw,
+    ended: AtomicBool,
+    /// Someone wants the source's wait to return.
+    nudged: AtomicBool,
+}
+
+impl Shared {
+    /// Maps the segment that a reader handed over. The reader is not trusted: a file that it could shorten would
+    /// raise SIGBUS here.
+    pub fn map(file: &File) -> Result<Arc<Self>, Error> {
+        let length = file.metadata()?.len();
+        if length != Segment::LENGTH as u64 {
+            return Err(Error::Length { found: length, expected: Segment::LENGTH });
+        }
+        let seals = fcntl(file.as_fd(), FcntlArg::F_GET_SEALS).map_err(std::io::Error::from)?;
+        if !SealFlag::from_bits_retain(seals).contains(SealFlag::F_SEAL_SHRINK) {
+            return Err(Error::NotSealed);
+        }
+        let shared =
+            Self { memory: MmapRaw::map_raw(file)?, ended: AtomicBool::new(false), nudged: AtomicBool::new(false) };
+        match shared.segment().version.load(Relaxed) {
+            VERSION => Ok(Arc::new(shared)),
+            other => Err(Error::Version(other)),
+        }
+    }
+
+    pub fn segment(&self) -> &Segment {
+        // SAFETY: the mapping is page-aligned, `Segment::LENGTH` bytes long and cannot shrink (`map` checked both); a
+        // Segment is made of atomics, for which every value is valid whoever writes it.
+        unsafe { &*self.memory.as_ptr().cast::<Segment>() }
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.segment().counters
+    }
+
+    /// The mapping, unless it is gone.
+    pub fn mapping(&self, id: MappingId) -> Option<&Mapping> {
+        let mapping = self.segment().mappings.get(usize::from(id.slot))?;
+        (mapping.generation.load(Acquire) == id.generation).then_some(mapping)
+    }
+
+    /// Makes the source's wait return without news.
+    pub fn nudge(&self) {
+        self.nudged.store(true, SeqCst);
+        self.segment().sleeping.store(0, SeqCst);
+        futex(&self.segment().sleeping, libc::FUTEX_WAKE, i32::MAX as u32);
+    }
+
+    /// The reader died: ends the source's wait.
+    pub fn end(&self) {
+        self.ended.store(true, SeqCst);
+        self.nudge();
+    }
+}
+
+/// `FUTEX_WAIT` or `FUTEX_WAKE` on a word that another process uses too (futex(2)).
+fn futex(word: &std::sync::atomic::AtomicU32, operation: libc::c_int, value: u32) {
+    // SAFETY: the word lives through the call. WAIT without a time limit takes a null timeout; both outcomes (woken,
+    // or the value had changed) mean to look again.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, std::ptr::null::<libc::timespec>());
+    }
+}
+
+/// The progress source made of checkpoint trips.
+pub struct Checkpoints {
+    shared: Arc<Shared>,
+}
+
+impl Checkpoints {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn drain(&self, news: &mut Vec<Progress>) {
+        while let Some(trip) = self.shared.segment().trips.pop() {
+            news.push(Progress {
+                mapping: MappingId { slot: trip.slot, generation: trip.generation },
+                offset: trip.offset,
+            });
+        }
+    }
+}
+
+impl ProgressSource for Checkpoints {
+    fn wait(&mut self, news: &mut Vec<Progress>) -> bool {
+        let segment = self.shared.segment();
+        segment.prepare_to_sleep();
+        self.drain(news);
+        if !self.shared.nudged.swap(false, SeqCst) && news.is_empty() && !self.shared.ended.load(SeqCst) {
+            futex(&segment.sleeping, libc::FUTEX_WAIT, 1);
+            self.drain(news);
+        }
+        segment.sleeping.store(0, SeqCst);
+        self.drain(news);
+        !self.shared.ended.load(SeqCst)
+    }
+
+    fn is_mapped(&self, mapping: MappingId) -> bool {
+        self.shared.mapping(mapping).is_some()
+    }
+
+    fn expect(&self, mapping: MappingId, thresholds: &mut dyn Iterator<Item = Thresholds>) {
+        let Some(mapping) = self.shared.mapping(mapping) else { return };
+        let mut thresholds = thresholds.chain(std::iter::repeat(Thresholds::default()));
+        for (watch, told) in mapping.watches.iter().zip(thresholds.by_ref().take(WATCHES)) {
+            // The range is empty while it changes: a trip in between wakes us once too often.
+            watch.threshold.store(0, Release);
+            watch.from.store(told.from, Release);
+            watch.next_threshold.store(told.next_threshold, Release);
+            watch.threshold.store(told.threshold, Release);
+        }
+    }
+
+    fn let_go(&self, mapping: MappingId) {
+        if let Some(shared) = self.shared.mapping(mapping) {
+            shared.veto.store(mapping.generation, Release);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Where a reader is: the sources that tell it, behind one trait.
+
+pub mod checkpoints;
+
+use crate::policy::stream::Thresholds;
+
+/// Names one mapping of one reader for as long as it is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MappingId {
+    pub slot: u16,
+    pub generation: u32,
+}
+
+/// A reader touched the byte at this offset of the file behind the mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub mapping: MappingId,
+    pub offset: u64,
+}
+
+/// Tells where one reader is.
+pub trait ProgressSource: Send {
+    /// Waits for news and appends them; `false` when there will be none any more.
+    fn wait(&mut self, news: &mut Vec<Progress>) -> bool;
+
+    /// Whether the mapping still exists.
+    fn is_mapped(&self, mapping: MappingId) -> bool;
+
+    /// Says at which offsets news of a mapping is urgent; elsewhere it may come late.
+    fn expect(&self, mapping: MappingId, thresholds: &mut dyn Iterator<Item = Thresholds>);
+
+    /// Asks the reader's side to let go of the mapping.
+    fn let_go(&self, mapping: MappingId);
+}

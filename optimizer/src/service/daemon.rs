@@ -1,0 +1,56 @@
+//! Becoming nobody's child: no terminal, no inherited descriptors, signal settings or CPU binding.
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
+use nix::unistd::{ForkResult, Pid, fork};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::FromRawFd;
+
+/// Where the starter waits for a word.
+pub struct Starter(Option<File>);
+
+impl Starter {
+    /// Says how it went; the starter goes on.
+    pub fn tell(self, word: &str) {
+        if let Some(mut file) = self.0 {
+            // A starter that is gone needs no answer.
+            let _ = file.write_all(word.as_bytes());
+        }
+    }
+}
+
+/// Detaches from whoever started the process. Call while it has one thread.
+pub fn detach(ready: Option<i32>) -> anyhow::Result<Starter> {
+    // SAFETY: the process has one thread, so the child may do anything; the parent ends without running destructors
+    // that the child needs.
+    if let ForkResult::Parent { .. } = unsafe { fork() }? {
+        std::process::exit(0);
+    }
+    close_all_but(ready);
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
+    for number in Signal::iterator().filter(|s| ![Signal::SIGKILL, Signal::SIGSTOP].contains(s)) {
+        let wanted = if number == Signal::SIGPIPE { SigHandler::SigIgn } else { SigHandler::SigDfl };
+        // SAFETY: neither disposition runs code of ours.
+        unsafe { signal(number, wanted) }?;
+    }
+    let mut everywhere = CpuSet::new();
+    for cpu in 0..CpuSet::count() {
+        everywhere.set(cpu)?;
+    }
+    // The reader may be bound to one CPU; filling beside it there would slow it down. What the cpuset forbids stays
+    // forbidden (sched_setaffinity(2)).
+    let _ = sched_setaffinity(Pid::from_raw(0), &everywhere);
+    // SAFETY: the number was inherited for this purpose and nobody else uses it.
+    Ok(Starter(ready.map(|number| unsafe { File::from_raw_fd(number) })))
+}
+
+/// Closes what was inherited past the standard streams: a pipe held open here would never end for its reader.
+fn close_all_but(kept: Option<i32>) {
+    let kept = kept.map_or(2, |number| number.max(2)) as libc::c_uint;
+    // SAFETY: no object of this process owns these descriptors yet.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, kept.saturating_sub(1), 0);
+        libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0);
+    }
+}

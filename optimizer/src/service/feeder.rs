@@ -1,0 +1,100 @@
+//! One mapping of one reader: its progress in, requests to the engine out.
+
+use crate::engine::{DataFile, Lane, Pool};
+use crate::options::{Mode, RunOptions};
+use crate::policy::plan::Plan;
+use crate::policy::stream::{Streams, Thresholds};
+use crate::policy::window::Sizing;
+use crate::progress::{MappingId, ProgressSource};
+use std::ops::Range;
+use std::sync::Arc;
+
+pub struct Feeder {
+    mapping: MappingId,
+    /// Number of the reader, so that lanes of different readers differ.
+    reader: u64,
+    pub file: Arc<DataFile>,
+    pool: Arc<Pool>,
+    mode: Mode,
+    pub streams: Streams,
+}
+
+impl Feeder {
+    /// For a mapping that covers `extent` of the file.
+    pub fn new(
+        mapping: MappingId,
+        reader: u64,
+        file: Arc<DataFile>,
+        pool: Arc<Pool>,
+        extent: Range<u64>,
+        options: &RunOptions,
+    ) -> Self {
+        let extent = extent.start.min(file.size)..extent.end.min(file.size);
+        let ranges = options.ranges.iter().filter(|range| range.file == file.path);
+        let wanted: Vec<_> = ranges.map(|r| r.start.max(extent.start)..r.end.min(extent.end)).collect();
+        let plan = if wanted.is_empty() { Plan::sequential(extent) } else { Plan::new(in_order(wanted)) };
+        let sizing = Sizing { size: options.size, threshold: options.threshold };
+        let streams = Streams::new(plan, sizing, options.distance);
+        Self { mapping, reader, file, pool, mode: options.mode, streams }
+    }
+
+    /// Says where news is urgent before there is any.
+    pub fn begin(&self, source: &dyn ProgressSource) {
+        if self.mode == Mode::Detect {
+            let never = Thresholds { from: 0, threshold: u64::MAX, next_threshold: 0 };
+            source.expect(self.mapping, &mut std::iter::once(never));
+        }
+    }
+
+    /// A reader is at `offset`.
+    pub fn observe(&mut self, offset: u64, source: &dyn ProgressSource) {
+        if self.mode != Mode::On {
+            return;
+        }
+        if self.file.ended().is_some() {
+            source.let_go(self.mapping);
+            return;
+        }
+        let decision = self.streams.observe(offset);
+        if !decision.over.is_empty() {
+            self.pool.forget(|lane| decision.over.iter().any(|&stream| lane == self.lane(stream)));
+        }
+        if let Some((stream, extents)) = decision.request {
+            self.pool.request(self.lane(stream), &self.file, extents);
+            source.expect(self.mapping, &mut self.streams.thresholds());
+        }
+    }
+
+    fn lane(&self, stream: u32) -> Lane {
+        (self.reader, u32::from(self.mapping.slot) << 16 | self.mapping.generation & 0xffff, stream)
+    }
+}
+
+impl Drop for Feeder {
+    fn drop(&mut self) {
+        let (reader, mapping, _) = self.lane(0);
+        self.pool.forget(|lane| (lane.0, lane.1) == (reader, mapping));
+    }
+}
+
+/// Sorted, without overlaps.
+fn in_order(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut end = 0;
+    for range in &mut ranges {
+        range.start = range.start.max(end);
+        end = end.max(range.end);
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_ranges_become_one_pass() {
+        assert_eq!(in_order(vec![50..100, 0..60, 70..80]), [0..60, 60..100, 100..80]);
+        assert_eq!(Plan::new(in_order(vec![50..100, 0..60, 70..80])).length(), 100);
+    }
+}

@@ -1,0 +1,172 @@
+//! The socket, and the loop over everything that can happen: a connection, a datagram, a reader's death.
+
+use super::enrol::{Message, Receipt, receive};
+use super::files::Files;
+use super::reader::Reader;
+use super::session::{Session, Sessions};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, getsockopt, listen, socket,
+};
+use nix::unistd::geteuid;
+use precache_contract::enrolment::{Enrolment, Kind};
+use precache_contract::segment::Refusal;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Connections whose peer has not hung up. More than this, and the oldest goes: a reader hangs up at once.
+const CONNECTIONS: usize = 1024;
+
+/// Someone at the other end.
+struct Connection {
+    socket: OwnedFd,
+    pid: i32,
+    /// Of a JSON text that came in part.
+    text: Vec<u8>,
+    /// The session that this supervisor opened.
+    session: Option<u64>,
+}
+
+pub struct Listener {
+    socket: OwnedFd,
+    connections: Vec<Connection>,
+    sessions: Sessions,
+    readers: Vec<Reader>,
+    files: Files,
+}
+
+impl Listener {
+    /// Listens in the abstract namespace: nothing is left in any file system.
+    pub fn bind(name: &str) -> Result<Self, Errno> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+        bind(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+        listen(&socket, Backlog::MAXCONN)?;
+        Ok(Self {
+            socket,
+            connections: Vec::new(),
+            sessions: Sessions::default(),
+            readers: Vec::new(),
+            files: Files::default(),
+        })
+    }
+
+    /// Until there has been nothing to serve for `idle`.
+    pub fn serve(mut self, idle: Duration) {
+        let mut busy = Instant::now();
+        loop {
+            if !self.sessions.is_empty() || !self.readers.is_empty() {
+                busy = Instant::now();
+            } else if busy.elapsed() >= idle {
+                return;
+            }
+            self.wait(idle);
+        }
+    }
+
+    fn wait(&mut self, idle: Duration) {
+        let mut polled = vec![PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        polled.extend(self.connections.iter().map(|c| PollFd::new(c.socket.as_fd(), PollFlags::POLLIN)));
+        polled.extend(self.readers.iter().map(|r| PollFd::new(r.life(), PollFlags::POLLIN)));
+        let timeout = PollTimeout::try_from(idle).unwrap_or(PollTimeout::MAX);
+        if poll(&mut polled, timeout).is_err() {
+            return;
+        }
+        let happened: Vec<bool> = polled.iter().map(|p| p.any().unwrap_or(true)).collect();
+        let (connections, readers) = happened[1..].split_at(self.connections.len());
+        let ready = |flags: &[bool]| flags.iter().enumerate().rev().filter(|(_, f)| **f).map(|(i, _)| i).collect();
+        let (connections, readers): (Vec<usize>, Vec<usize>) = (ready(connections), ready(readers));
+        // What a reader sent before it died comes first.
+        for index in connections {
+            self.hear(index);
+        }
+        for index in readers {
+            let reader = self.readers.swap_remove(index);
+            self.sessions.bury(reader);
+        }
+        if happened[0] {
+            self.accept();
+        }
+    }
+
+    fn accept(&mut self) {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        while let Ok(number) = accept4(self.socket.as_raw_fd(), flags) {
+            // SAFETY: accept4 made this descriptor for us.
+            let socket = unsafe { OwnedFd::from_raw_fd(number) };
+            // The abstract namespace has no file modes: who may speak is decided here.
+            let Ok(peer) = getsockopt(&socket, PeerCredentials) else { continue };
+            if peer.uid() != geteuid().as_raw() {
+                continue;
+            }
+            if self.connections.len() == CONNECTIONS {
+                self.hang_up(0);
+            }
+            self.connections.push(Connection { socket, pid: peer.pid(), text: Vec::new(), session: None });
+            self.hear(self.connections.len() - 1);
+        }
+    }
+
+    /// Takes all datagrams of a connection, and closes it when its peer has, or makes no sense.
+    fn hear(&mut self, index: usize) {
+        loop {
+            let Some(connection) = self.connections.get_mut(index) else { return };
+            match receive(&connection.socket, &mut connection.text) {
+                Receipt::Nothing => return,
+                Receipt::Message(Message::Enrolment(what, kind, file)) => {
+                    let pid = connection.pid;
+                    self.enrol(pid, what, kind, file);
+                }
+                Receipt::Message(Message::Request(request)) => {
+                    let session = connection.session;
+                    if let Some(opened) =
+                        self.sessions.answer(&connection.socket, session, request, &self.files, &self.readers)
+                    {
+                        self.connections[index].session = Some(opened);
+                    }
+                }
+                Receipt::End => return self.hang_up(index),
+            }
+        }
+    }
+
+    fn hang_up(&mut self, index: usize) {
+        if let Some(session) = self.connections.swap_remove(index).session {
+            self.sessions.close(session);
+        }
+    }
+
+    fn enrol(&mut self, pid: i32, what: Enrolment, kind: Kind, file: Option<File>) {
+        match (kind, file) {
+            (Kind::Loaded, _) => self.with_session(what.session, |session| session.loaded()),
+            (Kind::Refused, Some(file)) => {
+                let why = Refusal::ALL.get(what.slot as usize).copied();
+                self.with_session(what.session, |session| session.refuse(&file, why));
+            }
+            (Kind::Reader, Some(file)) => {
+                let parent = self.readers.iter().find(|reader| reader.token() == what.parent);
+                match Reader::begin(pid, &file, what, parent, self.sessions.options_of(what.session)) {
+                    Ok(reader) => self.readers.push(reader),
+                    Err(error) => eprintln!("process {pid} cannot be served: {error:#}"),
+                }
+            }
+            (Kind::Mapping, Some(file)) => {
+                let Some(reader) = self.readers.iter().find(|reader| reader.token() == what.token) else { return };
+                match self.files.find_or_add(file) {
+                    Ok(file) => reader.add(what.slot, file, &mut self.files),
+                    Err(error) => eprintln!("a file of process {pid} cannot be used: {error}"),
+                }
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn with_session(&mut self, session: u64, change: impl FnOnce(&mut Session)) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            change(session);
+        }
+    }
+}

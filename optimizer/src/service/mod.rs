@@ -1,0 +1,35 @@
+//! The optimizer as a service: shared by all supervisors of one user, memory cgroup and mount namespace, started by the
+//! first, ended when idle.
+
+mod daemon;
+mod enrol;
+mod feeder;
+mod files;
+mod listener;
+mod reader;
+mod session;
+
+use self::listener::Listener;
+use std::time::Duration;
+
+/// How long the service stays without sessions and readers.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Serves under `name` until idle. `ready` is a descriptor at which the starter waits for a word.
+pub fn run(name: &str, ready: Option<i32>) -> anyhow::Result<()> {
+    let starter = daemon::detach(ready)?;
+    let listener = match Listener::bind(name) {
+        Ok(listener) => listener,
+        Err(nix::errno::Errno::EADDRINUSE) => {
+            starter.tell("taken");
+            return Ok(());
+        }
+        Err(error) => {
+            starter.tell(&format!("cannot listen at {name}: {error}"));
+            return Err(error.into());
+        }
+    };
+    starter.tell("ready");
+    listener.serve(IDLE);
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! One reader: a thread that waits for its progress and feeds it.
+
+use super::feeder::Feeder;
+use super::files::Files;
+use crate::engine::{DataFile, Pool};
+use crate::options::RunOptions;
+use crate::progress::checkpoints::{Checkpoints, Shared};
+use crate::progress::{MappingId, Progress, ProgressSource};
+use crate::report::{MappingReport, ReaderReport, Refusals};
+use anyhow::{Context, Result, bail};
+use crossbeam::channel::{Receiver, Sender, unbounded};
+use precache_contract::enrolment::Enrolment;
+use precache_contract::segment::{Method, Refusal};
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Requests in flight per mount, unless `--jobs` says otherwise.
+const JOBS: usize = 32;
+
+/// Progress of mappings that have not been announced yet is kept for them, up to so much.
+const EARLY: usize = 1024;
+
+/// A mapping and what became of it, for the report.
+#[derive(Clone)]
+pub struct Use {
+    id: MappingId,
+    method: Option<Method>,
+    pub file: Arc<DataFile>,
+    pool: Arc<Pool>,
+    trips: u64,
+    streams: usize,
+    faults_before_request: Option<u32>,
+}
+
+struct Announcement {
+    what: Use,
+    extent: std::ops::Range<u64>,
+    address: std::ops::Range<u64>,
+}
+
+pub struct Reader {
+    pid: i32,
+    token: u64,
+    pub session: u64,
+    forked: bool,
+    options: RunOptions,
+    /// Readable when the process has died.
+    life: OwnedFd,
+    shared: Arc<Shared>,
+    uses: Arc<Mutex<Vec<Use>>>,
+    inbox: Sender<Announcement>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reader {
+    /// Takes over a segment. A forked child's mappings are its parent's.
+    pub fn begin(
+        pid: i32,
+        segment: &File,
+        what: Enrolment,
+        parent: Option<&Reader>,
+        options: Option<&RunOptions>,
+    ) -> Result<Self> {
+        let shared = Shared::map(segment)?;
+        let Some(options) = options.or(parent.map(|parent| &parent.options)) else {
+            for mapping in &shared.segment().mappings {
+                mapping.veto.store(mapping.generation.load(Relaxed), Relaxed);
+            }
+            bail!("its session is not open");
+        };
+        let life = open_pidfd(pid).context("cannot watch it")?;
+        let (inbox, announcements) = unbounded();
+        let uses = Arc::new(Mutex::new(Vec::new()));
+        let worker = Worker {
+            pid,
+            token: what.token,
+            options: options.clone(),
+            shared: Arc::clone(&shared),
+            uses: Arc::clone(&uses),
+            announcements,
+        };
+        let thread = std::thread::Builder::new().name("reader".into()).stack_size(256 << 10);
+        let reader = Self {
+            pid,
+            token: what.token,
+            session: what.session,
+            forked: what.parent != 0,
+            options: options.clone(),
+            life,
+            shared,
+            uses,
+            inbox,
+            thread: Some(thread.spawn(move || worker.work())?),
+        };
+        if let Some(parent) = parent {
+            for used in parent.uses() {
+                reader.announce(Use { trips: 0, streams: 0, faults_before_request: None, ..used });
+            }
+        }
+        Ok(reader)
+    }
+
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    pub fn life(&self) -> BorrowedFd<'_> {
+        self.life.as_fd()
+    }
+
+    /// A mapping of the reader in this slot of its segment, of this file.
+    pub fn add(&self, slot: u32, file: Arc<DataFile>, files: &mut Files) {
+        let Some(mapping) = self.shared.segment().mappings.get(slot as usize) else { return };
+        let id = MappingId { slot: slot as u16, generation: mapping.generation.load(Acquire) };
+        let pool = files.pool_of(&file, self.options.jobs.unwrap_or(JOBS));
+        let method = Method::from_number(mapping.method.load(Relaxed));
+        self.announce(Use { id, method, file, pool, trips: 0, streams: 0, faults_before_request: None });
+    }
+
+    fn announce(&self, what: Use) {
+        let Some(mapping) = self.shared.mapping(what.id) else { return };
+        let (address, length) = (mapping.address.load(Relaxed), mapping.length.load(Relaxed));
+        let offset = mapping.offset.load(Relaxed);
+        let extent = offset..offset.saturating_add(length);
+        let address = address..address.saturating_add(length);
+        // The thread ends only when the reader has died: then nothing is lost.
+        let _ = self.inbox.send(Announcement { what, extent, address });
+        self.shared.nudge();
+    }
+
+    /// The reader's mappings so far.
+    pub fn uses(&self) -> Vec<Use> {
+        lock(&self.uses).clone()
+    }
+
+    /// The process has died: waits until its last trips are taken.
+    pub fn end(&mut self) {
+        self.shared.end();
+        if let Some(thread) = self.thread.take() {
+            // A panic in the thread has been reported on stderr; what it counted stands.
+            let _ = thread.join();
+        }
+    }
+
+    pub fn report(&self) -> ReaderReport {
+        let counters = self.shared.counters();
+        let refusals = Refusal::ALL.iter().zip(&counters.refusals).filter(|(_, count)| count.load(Relaxed) > 0);
+        let mappings = self.uses().into_iter().map(|used| MappingReport {
+            trips: self.shared.mapping(used.id).map_or(used.trips, |mapping| mapping.trips.load(Relaxed)),
+            file: used.file.path.clone(),
+            method: match used.method {
+                Some(Method::Guard) => "guard".into(),
+                Some(Method::Mprotect) => "mprotect".into(),
+                None => "unknown".into(),
+            },
+            streams: used.streams,
+            faults_before_first_request: used.faults_before_request,
+        });
+        ReaderReport {
+            pid: self.pid,
+            forked: self.forked,
+            trips: counters.trips.load(Relaxed),
+            wakes: counters.wakes.load(Relaxed),
+            contended: counters.contended.load(Relaxed),
+            lost: counters.lost.load(Relaxed),
+            forwarded: counters.forwarded.load(Relaxed),
+            lifted_for_calls: counters.lifted_for_calls.load(Relaxed),
+            refusals: refusals
+                .map(|(why, count)| Refusals { reason: why.explain().into(), count: count.load(Relaxed) })
+                .collect(),
+            mappings: mappings.collect(),
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The thread's side.
+struct Worker {
+    pid: i32,
+    token: u64,
+    options: RunOptions,
+    shared: Arc<Shared>,
+    uses: Arc<Mutex<Vec<Use>>>,
+    announcements: Receiver<Announcement>,
+}
+
+impl Worker {
+    fn work(self) {
+        let mut source = Checkpoints::new(Arc::clone(&self.shared));
+        let mut feeders: HashMap<MappingId, Feeder> = HashMap::new();
+        let mut early: Vec<Progress> = Vec::new();
+        let mut news = Vec::new();
+        let mut alive = true;
+        while alive {
+            alive = source.wait(&mut news);
+            while let Ok(announcement) = self.announcements.try_recv() {
+                self.take_up(announcement, &mut feeders, &source);
+            }
+            for progress in early.drain(..).chain(news.drain(..)).collect::<Vec<_>>() {
+                match feeders.get_mut(&progress.mapping) {
+                    Some(feeder) => feeder.observe(progress.offset, &source),
+                    None if early.len() < EARLY && source.is_mapped(progress.mapping) => early.push(progress),
+                    None => {}
+                }
+            }
+            self.keep_count(&feeders);
+            feeders.retain(|id, _| source.is_mapped(*id));
+        }
+    }
+
+    /// Begins to feed a mapping, if the kernel shows it as the reader registered it.
+    fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
+        let Announcement { what, extent, address } = announcement;
+        let (id, file, pool) = (what.id, Arc::clone(&what.file), Arc::clone(&what.pool));
+        lock(&self.uses).push(what);
+        if !is_in_maps(self.pid, &address, file.identity.inode) {
+            source.let_go(id);
+            return;
+        }
+        let feeder = Feeder::new(id, self.token, file, pool, extent, &self.options);
+        feeder.begin(source);
+        feeders.insert(id, feeder);
+    }
+
+    fn keep_count(&self, feeders: &HashMap<MappingId, Feeder>) {
+        for used in lock(&self.uses).iter_mut() {
+            if let Some(feeder) = feeders.get(&used.id) {
+                used.streams = feeder.streams.requesting();
+                used.faults_before_request = feeder.streams.faults_before_request();
+            }
+            if let Some(mapping) = self.shared.mapping(used.id) {
+                used.trips = mapping.trips.load(Relaxed);
+            }
+        }
+    }
+}
+
+/// Whether /proc/PID/maps shows this file's pages at these addresses. Only a clear contradiction vetoes: the device
+/// number in maps is another than fstat's on overlayfs and btrfs, and another user's maps cannot be read.
+fn is_in_maps(pid: i32, address: &std::ops::Range<u64>, inode: u64) -> bool {
+    let Ok(maps) = procfs::process::Process::new(pid).and_then(|process| process.maps()) else { return true };
+    maps.iter()
+        .filter(|map| map.address.0 < address.end && address.start < map.address.1)
+        .all(|map| map.inode == inode || matches!(map.pathname, procfs::process::MMapPath::Path(_)))
+}
+
+fn open_pidfd(pid: i32) -> std::io::Result<OwnedFd> {
+    // SAFETY: takes numbers only; the descriptor it makes is ours.
+    unsafe {
+        let number = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        if number < 0 { Err(std::io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(number as i32)) }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,157 @@
+//! Sessions: what each supervisor asked for, and what it will be told.
+
+use super::files::Files;
+use super::reader::Reader;
+use crate::engine::DataFile;
+use crate::link::message::{Answer, Request};
+use crate::link::tell;
+use crate::options::{Mode, RunOptions};
+use crate::report::{FileReport, ReaderReport, Refused, SessionReport};
+use precache_contract::VERSION;
+use precache_contract::segment::Refusal;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+/// Reports of ended processes that one session keeps; the sums of later ones are lost.
+const ENDED: usize = 10_000;
+
+pub struct Session {
+    options: RunOptions,
+    loaded: bool,
+    refused: Vec<Refused>,
+    ended: Vec<ReaderReport>,
+    /// Every file that a reader of the session mapped.
+    files: Vec<Arc<DataFile>>,
+}
+
+impl Session {
+    pub fn loaded(&mut self) {
+        self.loaded = true;
+    }
+
+    pub fn refuse(&mut self, file: &File, why: Option<Refusal>) {
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+        let reason = why.map_or("unknown reason", Refusal::explain).to_owned();
+        let refused = Refused { file: path, reason };
+        if !self.refused.contains(&refused) {
+            self.refused.push(refused);
+        }
+    }
+
+    fn note_files(&mut self, reader: &Reader) {
+        for used in reader.uses() {
+            if !self.files.iter().any(|file| Arc::ptr_eq(file, &used.file)) {
+                self.files.push(used.file);
+            }
+        }
+    }
+
+    fn report(&mut self, living: &[Reader], session: u64) -> SessionReport {
+        let mut readers = std::mem::take(&mut self.ended);
+        for reader in living.iter().filter(|reader| reader.session == session) {
+            self.note_files(reader);
+            readers.push(reader.report());
+        }
+        SessionReport {
+            loaded: self.loaded || !readers.is_empty(),
+            readers,
+            files: self.files.iter().map(|file| report_on(file, self.options.mode)).collect(),
+            refused: std::mem::take(&mut self.refused),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Sessions(HashMap<u64, Session>);
+
+impl Sessions {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn options_of(&self, session: u64) -> Option<&RunOptions> {
+        self.0.get(&session).map(|session| &session.options)
+    }
+
+    pub fn get_mut(&mut self, session: u64) -> Option<&mut Session> {
+        self.0.get_mut(&session)
+    }
+
+    pub fn close(&mut self, session: u64) {
+        self.0.remove(&session);
+    }
+
+    /// Keeps what is to be reported of a reader that died.
+    pub fn bury(&mut self, mut reader: Reader) {
+        reader.end();
+        if let Some(session) = self.0.get_mut(&reader.session) {
+            session.note_files(&reader);
+            if session.ended.len() < ENDED {
+                session.ended.push(reader.report());
+            }
+        }
+    }
+
+    /// Answers a supervisor; returns the session that it opened.
+    pub fn answer(
+        &mut self,
+        socket: &OwnedFd,
+        session: Option<u64>,
+        request: Request,
+        _files: &Files,
+        readers: &[Reader],
+    ) -> Option<u64> {
+        let (answer, opened) = match (request, session) {
+            (Request::Open { version, .. }, _) if version != VERSION => {
+                (Answer::Refused { why: format!("it speaks version {VERSION}, not {version}") }, None)
+            }
+            (Request::Open { session, options, .. }, None) => {
+                self.0.insert(
+                    session,
+                    Session { options, loaded: false, refused: Vec::new(), ended: Vec::new(), files: Vec::new() },
+                );
+                (Answer::Opened, Some(session))
+            }
+            (Request::Finish, Some(session)) => match self.0.get_mut(&session) {
+                Some(open) => (Answer::Report(Box::new(open.report(readers, session))), None),
+                None => (Answer::Refused { why: "the session is not open".into() }, None),
+            },
+            (Request::Open { .. }, Some(_)) | (Request::Finish, None) => {
+                (Answer::Refused { why: "one session a connection".into() }, None)
+            }
+        };
+        // A supervisor that hung up needs no answer; its connection ends at the next look.
+        let _ = tell(socket, &answer);
+        opened
+    }
+}
+
+fn report_on(file: &DataFile, mode: Mode) -> FileReport {
+    let counters = &file.counters;
+    let requested = counters.requested.load(Relaxed);
+    let (fetched, cached) = (counters.fetched.load(Relaxed), counters.cached.load(Relaxed));
+    let decision = match (file.ended(), mode) {
+        (Some(why), _) => format!("given up: {why}"),
+        (None, Mode::Detect) => "watched only (--mode detect)".into(),
+        (None, _) if requested == 0 => "nothing pre-cached: no stream was found in the first faults".into(),
+        (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
+        (None, _) => format!("pre-cached by {}", file.engine_name().unwrap_or("nobody")),
+    };
+    FileReport {
+        path: file.path.clone(),
+        size: file.size,
+        file_system: format!("{:#x}", file.file_system),
+        read_ahead: file.read_ahead,
+        residency: file.residency.name().into(),
+        engine: file.engine_name().map(Into::into),
+        requested,
+        fetched,
+        cached,
+        requests: counters.requests.load(Relaxed),
+        most_in_flight: counters.most_in_flight.load(Relaxed),
+        decision,
+    }
+}
