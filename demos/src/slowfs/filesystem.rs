@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -14,6 +15,7 @@ use fuser::{
 };
 
 use crate::changes;
+use crate::client::{Client, SharedNotifier};
 use crate::control::Control;
 use crate::faults::Faults;
 use crate::files::{Entry, Handles, Open, OpenFile, Reads};
@@ -33,6 +35,8 @@ pub struct SlowFs {
     nodes: Nodes,
     handles: Handles,
     reads: Reads,
+    /// Reads ahead in place of the kernel.
+    client: Option<Client>,
     /// Bytes that the kernel may read ahead.
     readahead: u64,
     max_background: u16,
@@ -42,11 +46,12 @@ pub struct SlowFs {
 }
 
 impl SlowFs {
-    pub fn new(options: &Options) -> io::Result<Self> {
+    pub fn new(options: &Options, notifier: &SharedNotifier) -> io::Result<Self> {
         Ok(Self {
             nodes: Nodes::new(&options.source)?,
             handles: Handles::default(),
             reads: Reads::new(Storage::new(options.limits()), Faults::new(options.faults.clone(), options.seed)),
+            client: options.no_willneed.then(|| Client::new(options.readahead, Arc::clone(notifier))),
             readahead: options.kernel_readahead(),
             max_background: options.max_background,
             keep_cache: options.keep_cache,
@@ -106,6 +111,24 @@ impl SlowFs {
     /// Runs a change to the source, where changes are allowed.
     fn change<T>(&self, change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.check_writable().and_then(|()| change())
+    }
+
+    fn read_file(&self, ino: INodeNo, file: &OpenFile, offset: u64, size: u64, flags: OpenFlags, reply: ReplyData) {
+        let send = |reply: ReplyData, result: io::Result<&[u8]>| match result {
+            Ok(bytes) => reply.data(bytes),
+            Err(error) => reply.error(error.into()),
+        };
+        match &self.client {
+            Some(client) if flags.0 & libc::O_DIRECT == 0 => {
+                if client.is_readahead_call(size) {
+                    reply.error(Errno::EAGAIN);
+                    client.drop_pages(ino, offset, size);
+                } else {
+                    client.serve(&self.reads, ino, file, offset, size, |result| send(reply, result));
+                }
+            }
+            _ => self.reads.serve(file, offset, size, |result| send(reply, result)),
+        }
     }
 
     fn list(&self, ino: INodeNo) -> io::Result<Vec<Entry>> {
@@ -180,19 +203,17 @@ impl Filesystem for SlowFs {
     fn read(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         offset: u64,
         size: u32,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let size = u64::from(size);
         match self.handles.get(fh).as_deref() {
-            Ok(Open::File(file)) => self.reads.serve(file, offset, u64::from(size), |result| match result {
-                Ok(bytes) => reply.data(bytes),
-                Err(error) => reply.error(error.into()),
-            }),
+            Ok(Open::File(file)) => self.read_file(ino, file, offset, size, flags, reply),
             Ok(Open::Control(content)) => {
                 let start = content.len().min(offset as usize);
                 reply.data(&content[start..content.len().min(start + size as usize)]);

@@ -1,6 +1,7 @@
 //! slowfs: a FUSE file system that shows a directory as if it lay on slow storage.
 
 mod changes;
+mod client;
 mod control;
 mod counters;
 mod faults;
@@ -22,6 +23,7 @@ use fuser::Session;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::client::SharedNotifier;
 use crate::filesystem::SlowFs;
 use crate::options::Options;
 
@@ -40,7 +42,9 @@ fn serve(options: &Options) -> anyhow::Result<()> {
     let mountpoint = options.mountpoint.canonicalize().with_context(|| {
         format!("cannot use {} as the mount point: create that directory first", options.mountpoint.display())
     })?;
-    let file_system = SlowFs::new(options).with_context(|| format!("cannot show {}", options.source.display()))?;
+    let notifier = SharedNotifier::default();
+    let file_system =
+        SlowFs::new(options, &notifier).with_context(|| format!("cannot show {}", options.source.display()))?;
 
     // Threads inherit it: requests sleep to the microsecond instead of up to 50 us longer.
     nix::sys::prctl::set_timerslack(1)?;
@@ -55,6 +59,7 @@ fn serve(options: &Options) -> anyhow::Result<()> {
     }
     let session = Session::new(file_system, &mountpoint, &mount::configuration(options))
         .with_context(|| format!("cannot mount at {}: is FUSE installed and permitted?", mountpoint.display()))?;
+    notifier.get_or_init(|| session.notifier());
     thread::spawn(move || end.send(End::Unmounted(session.run())));
 
     let end = mount::set_readahead(&mountpoint, options.kernel_readahead()).and_then(|()| {

@@ -26,8 +26,9 @@ pub fn configuration(options: &Options) -> Config {
     ];
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
     // Each thread serves one request from start to end, so the storage can serve `concurrency` of
-    // them; the others keep metadata flowing meanwhile.
-    config.n_threads = Some(usize::from(options.concurrency) + 4);
+    // them; the others keep metadata flowing meanwhile, or wait for pages that others will deliver.
+    let spare = if options.no_willneed { 64 } else { 4 };
+    config.n_threads = Some(usize::from(options.concurrency) + spare);
     config
 }
 
