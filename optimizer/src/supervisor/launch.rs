@@ -1,9 +1,9 @@
 //! Starting the program: fork, what the parent left to it, exec.
 
 use std::ffi::{CString, OsStr, OsString, c_char};
-use std::io::{self, PipeReader, PipeWriter, Read};
-use std::os::fd::AsRawFd;
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::ptr;
 
 use nix::errno::Errno;
@@ -56,20 +56,21 @@ impl Program {
         self.failed(why)
     }
 
-    /// Starts the program as our child, which dies with us.
+    /// Starts a child that becomes the program when it is told to, and dies with us.
     pub fn start(&self) -> Result<Started, LaunchError> {
         let arguments = null_terminated(&self.arguments);
         let environment = null_terminated(&self.environment);
-        let (outcome, report) = io::pipe().map_err(|error| self.cannot_start(error))?;
+        let (line, far_end) = UnixStream::pair().map_err(|error| self.cannot_start(error))?;
         let supervisor = getpid();
         // SAFETY: the child makes system calls on what was prepared above and takes no lock; glibc's execvpe(3), too,
         // does without.
         match unsafe { fork() }.map_err(|errno| self.cannot_start(errno.into()))? {
-            ForkResult::Parent { child } => Ok(Started { pid: child, name: self.name.clone(), outcome }),
+            ForkResult::Parent { child } => Ok(Started { pid: child, name: self.name.clone(), line }),
             ForkResult::Child => {
-                if die_with(supervisor) {
+                if die_with(supervisor) && (&far_end).read_exact(&mut [0]).is_ok() {
                     let why = self.exec(&arguments, &environment);
-                    tell(&report, why);
+                    // Who does not read it has died.
+                    let _ = (&far_end).write_all(&(why as i32).to_ne_bytes());
                 }
                 // SAFETY: _exit(2) runs none of the supervisor's exit handlers.
                 unsafe { libc::_exit(NOT_FOUND.into()) }
@@ -94,20 +95,26 @@ impl Program {
     }
 }
 
-/// The program, or the child that could not become it.
+/// The program, or the child that will become it or could not.
 #[derive(Debug)]
 pub struct Started {
     pub pid: Pid,
     name: String,
-    outcome: PipeReader,
+    line: UnixStream,
 }
 
 impl Started {
+    /// Lets the child become the program.
+    pub fn go(&mut self) {
+        // A child that was killed before does not read it; waitpid will tell.
+        let _ = self.line.write_all(&[0]);
+    }
+
     /// To be asked when the child has ended, not before: one that is stopped short of its exec says nothing.
     pub fn exec_error(mut self) -> Option<LaunchError> {
         let mut errno = [0; 4];
-        // The pipe closes on exec; what comes before that is why there was none.
-        self.outcome.read_exact(&mut errno).ok()?;
+        // The child's end closes on exec; what comes before that is why there was none.
+        self.line.read_exact(&mut errno).ok()?;
         Some(LaunchError::Exec { program: self.name, why: Errno::from_raw(i32::from_ne_bytes(errno)) })
     }
 }
@@ -120,12 +127,6 @@ fn null_terminated(strings: &[CString]) -> Vec<*const c_char> {
 fn die_with(supervisor: Pid) -> bool {
     let set = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
     set.is_ok() && nix::unistd::getppid() == supervisor
-}
-
-fn tell(report: &PipeWriter, why: Errno) {
-    let bytes = (why as i32).to_ne_bytes();
-    // SAFETY: the buffer is ours. A parent that has died does not read it.
-    unsafe { libc::write(report.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
 }
 
 /// Our environment as we got it, also the entries that are not NAME=VALUE, in their order.

@@ -26,6 +26,7 @@ pub use self::outcome::RunReport;
 use self::launch::{LaunchError, Program, Started};
 use self::library::{Library, LibraryError};
 use self::optimizer::Optimizer;
+use self::sentry::Sentry;
 use self::signals::Inbox;
 use self::target::NotInjected;
 use crate::link;
@@ -59,16 +60,15 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
     };
     let environment = settings::environment(options, injection.as_ref());
     let program = Program::new(command, environment);
-    let (inbox, started) = match supervised(&program) {
+    let Supervised { inbox, sentry, started } = match supervised(&program) {
         Ok(supervised) => supervised,
         Err(why) => {
             not_accelerated(options, &why);
             return run_alone(command);
         }
     };
-    inherited::let_go_of_descriptors();
     let optimizer = injection.as_mut().map(|injection| &mut injection.optimizer);
-    let end = watch::until_end(&inbox, started.pid, optimizer);
+    let end = watch::until_end(&inbox, sentry, started.pid, optimizer);
     if let Some(why) = started.exec_error() {
         return cannot_run(&why);
     }
@@ -95,10 +95,22 @@ fn prepare(options: &RunOptions, command: &[OsString]) -> Result<Injection, NotA
     Ok(Injection { library: Library::unpack()?, optimizer: Optimizer::start(options)? })
 }
 
+/// The program under way, and who passes its signals on.
+struct Supervised {
+    inbox: Inbox,
+    sentry: Option<Sentry>,
+    started: Started,
+}
+
 /// Blocks signals first: from the program's first moment on, none may end us without it.
-fn supervised(program: &Program) -> Result<(Inbox, Started), LaunchError> {
+fn supervised(program: &Program) -> Result<Supervised, LaunchError> {
     let inbox = Inbox::open().map_err(|errno| program.cannot_start(errno.into()))?;
-    Ok((inbox, program.start()?))
+    let mut started = program.start()?;
+    inherited::let_go_of_descriptors();
+    // Without one, most signals still reach the program once.
+    let sentry = Sentry::post(&inbox).ok();
+    started.go();
+    Ok(Supervised { inbox, sentry, started })
 }
 
 /// A plain exec, with what we inherited.

@@ -32,8 +32,8 @@ pub struct Sentry {
 }
 
 impl Sentry {
-    /// To be posted after the program was started: a signal to the group that came in between is then sent on once too
-    /// often, where the other order would lose it.
+    /// To be posted when the program's process exists and before the program does: a signal to the group that one of
+    /// the two has missed is then merged with its double, or sent on.
     pub fn post(inbox: &Inbox) -> io::Result<Self> {
         let (line, far_end) = UnixStream::pair()?;
         line.set_read_timeout(Some(PATIENCE))?;

@@ -46,6 +46,10 @@ impl Arrival {
         (signal != 0).then_some(Self { signal, code, sender, value })
     }
 
+    fn is_stop(self) -> bool {
+        matches!(self.signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+    }
+
     fn is_queued(self) -> bool {
         self.signal >= libc::SIGRTMIN()
     }
@@ -139,14 +143,26 @@ fn withhold_group(arrivals: &mut Vec<Arrival>, inbox: &Inbox, sentry: &mut Sentr
         if more.is_empty() {
             break;
         }
-        arrivals.extend(more);
+        add_later(arrivals, more);
     }
     remove_group(arrivals, group);
     Ok(())
 }
 
+/// As the kernel does in a queue, a stop ends a SIGCONT that waits and the other way round: the later decides. For one
+/// that was sent to the group, the sentry's record has ended in just that way, and nothing would withhold it.
+fn add_later(arrivals: &mut Vec<Arrival>, later: Vec<Arrival>) {
+    let continues = later.iter().any(|arrival| arrival.signal == libc::SIGCONT);
+    let stops = later.iter().any(|arrival| arrival.is_stop());
+    arrivals.retain(|arrival| !(stops && arrival.signal == libc::SIGCONT || continues && arrival.is_stop()));
+    arrivals.extend(later);
+}
+
 /// Standard signals merge while they are pending, here and there at different moments, so that one record stands for
 /// any number of them; real-time signals are counted.
+///
+/// So a signal to us alone that follows the same one to the group before we have read that merges with it, as it would
+/// in a program that has not read it yet. No one in our place could tell the two from one.
 fn remove_group(arrivals: &mut Vec<Arrival>, mut group: Vec<Arrival>) {
     arrivals.retain(|arrival| match group.iter().position(|other| other == arrival) {
         Some(at) => {
@@ -210,6 +226,16 @@ mod tests {
         assert_eq!(left(vec![term, int], vec![int]), [term]);
         assert_eq!(left(vec![term], vec![]), [term]);
         assert_eq!(left(vec![term], vec![arrival(libc::SIGTERM, 8)]), [term]);
+    }
+
+    #[test]
+    fn the_later_of_stop_and_continue_decides() {
+        let [stop, go, usr] = [libc::SIGTSTP, libc::SIGCONT, libc::SIGUSR1].map(|signal| arrival(signal, 7));
+        let mut arrivals = vec![usr, go];
+        add_later(&mut arrivals, vec![stop]);
+        assert_eq!(arrivals, [usr, stop]);
+        add_later(&mut arrivals, vec![usr, go]);
+        assert_eq!(arrivals, [usr, usr, go]);
     }
 
     #[test]

@@ -24,9 +24,7 @@ enum Change {
     Continued,
 }
 
-pub fn until_end(inbox: &Inbox, reader: Pid, mut optimizer: Option<&mut Optimizer>) -> End {
-    // Without a sentry most signals still reach the program once: see `forward`.
-    let mut sentry = Sentry::post(inbox).ok();
+pub fn until_end(inbox: &Inbox, mut sentry: Option<Sentry>, reader: Pid, mut optimizer: Option<&mut Optimizer>) -> End {
     loop {
         await_news(inbox, optimizer.as_deref_mut());
         signals::forward(inbox, &mut sentry, reader);
