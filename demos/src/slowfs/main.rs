@@ -25,6 +25,7 @@ use signal_hook::iterator::Signals;
 
 use crate::client::SharedNotifier;
 use crate::filesystem::SlowFs;
+use crate::mount::Guardian;
 use crate::options::Options;
 
 fn main() -> anyhow::Result<()> {
@@ -51,7 +52,6 @@ fn serve(options: &Options) -> anyhow::Result<()> {
     // New files get the mode that the kernel has already masked.
     nix::sys::stat::umask(nix::sys::stat::Mode::empty());
 
-    let _guardian = mount::guard(&mountpoint)?;
     let (end, ended) = channel();
     end_on_signals(end.clone())?;
     if options.until_stdin_closes {
@@ -59,6 +59,7 @@ fn serve(options: &Options) -> anyhow::Result<()> {
     }
     let session = Session::new(file_system, &mountpoint, &mount::configuration(options))
         .with_context(|| format!("cannot mount at {}: is FUSE installed and permitted?", mountpoint.display()))?;
+    let guardian = Guardian::start(&mountpoint)?;
     notifier.get_or_init(|| session.notifier());
     thread::spawn(move || end.send(End::Unmounted(session.run())));
 
@@ -66,14 +67,13 @@ fn serve(options: &Options) -> anyhow::Result<()> {
         writeln!(std::io::stdout(), "ready")?;
         Ok(ended.recv()?)
     });
-    match end {
+    let outcome = match end {
         Ok(End::Unmounted(result)) => result.context("the FUSE session broke off"),
         Ok(End::Asked) => mount::unmount(&mountpoint).context("cannot unmount"),
-        Err(error) => {
-            mount::unmount(&mountpoint).context("cannot unmount")?;
-            Err(error)
-        }
-    }
+        Err(error) => mount::unmount(&mountpoint).context("cannot unmount").and(Err(error)),
+    };
+    guardian.dismiss();
+    outcome
 }
 
 /// Why the mount ends.

@@ -12,7 +12,7 @@ use nix::mount::{MntFlags, umount2};
 
 use crate::options::Options;
 
-/// The first argument that makes this program a guardian (see `guard`).
+/// The first argument that makes this program a guardian.
 pub const GUARDIAN: &str = "--guardian-of-mountpoint";
 
 /// The session that `options` ask for.
@@ -32,26 +32,37 @@ pub fn configuration(options: &Options) -> Config {
     config
 }
 
-/// Starts a process that unmounts when this one dies, whatever kills it: it waits for the end of
-/// the pipe that is returned, and leaves a mount that was properly ended alone.
-pub fn guard(mountpoint: &Path) -> anyhow::Result<ChildStdin> {
-    let mut guardian = Command::new("/proc/self/exe")
-        .arg(GUARDIAN)
-        .arg(mountpoint)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        // Out of the terminal's foreground group: Ctrl-C is not for it.
-        .process_group(0)
-        .spawn()
-        .context("cannot start the process that unmounts if slowfs is killed")?;
-    Ok(guardian.stdin.take().expect("it was asked for a pipe"))
+/// A process that unmounts when this one dies, whatever kills it.
+#[derive(Debug)]
+pub struct Guardian(ChildStdin);
+
+impl Guardian {
+    pub fn start(mountpoint: &Path) -> anyhow::Result<Self> {
+        let mut guardian = Command::new("/proc/self/exe")
+            .arg(GUARDIAN)
+            .arg(mountpoint)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Out of the terminal's foreground group: Ctrl-C is not for it.
+            .process_group(0)
+            .spawn()
+            .context("cannot start the process that unmounts if slowfs is killed")?;
+        Ok(Self(guardian.stdin.take().expect("it was asked for a pipe")))
+    }
+
+    /// Tells it that nothing is left to unmount: the mount point may be someone else's by now.
+    pub fn dismiss(mut self) {
+        // One that has died needs no dismissal.
+        let _ = self.0.write_all(b"dismissed");
+    }
 }
 
-/// The life of the guardian.
+/// The life of the guardian: its standard input ends without a word when slowfs was killed.
 pub fn be_guardian(mountpoint: &Path) -> io::Result<()> {
-    io::stdin().read_to_end(&mut Vec::new())?;
-    detach_if_dead(mountpoint)
+    let mut last_words = Vec::new();
+    io::stdin().read_to_end(&mut last_words)?;
+    if last_words.is_empty() { unmount(mountpoint) } else { Ok(()) }
 }
 
 /// Removes a mount whose file system has died ("transport endpoint is not connected").
