@@ -1,159 +1,27 @@
-//! The FUSE operations: reads go through the storage model, everything else straight to the source.
+//! The FUSE operations, each in terms of what the mount shows.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyLock, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyLock, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use crate::changes;
-use crate::client::{Client, SharedNotifier};
 use crate::control::Control;
-use crate::faults::Faults;
-use crate::files::{Entry, Handles, Open, OpenFile, Reads};
-use crate::nodes::Nodes;
-use crate::options::Options;
-use crate::storage::Storage;
+use crate::files::Open;
+use crate::shown::SlowFs;
 
 /// How long the kernel may remember names and attributes.
 const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// The largest request: one for a read-ahead of 1 MiB, the most that the kernel sends by default.
 const MAX_REQUEST: u32 = 1 << 20;
-
-/// The file system that is mounted.
-#[derive(Debug)]
-pub struct SlowFs {
-    nodes: Nodes,
-    handles: Handles,
-    reads: Reads,
-    /// Reads ahead in place of the kernel.
-    client: Option<Client>,
-    /// Bytes that the kernel may read ahead.
-    readahead: u64,
-    max_background: u16,
-    keep_cache: bool,
-    writable: bool,
-    refuse_locks: bool,
-}
-
-impl SlowFs {
-    pub fn new(options: &Options, notifier: &SharedNotifier) -> io::Result<Self> {
-        Ok(Self {
-            nodes: Nodes::new(&options.source)?,
-            handles: Handles::default(),
-            reads: Reads::new(Storage::new(options.limits()), Faults::new(options.faults.clone(), options.seed)),
-            client: options.no_willneed.then(|| Client::new(options.readahead, Arc::clone(notifier))),
-            readahead: options.kernel_readahead(),
-            max_background: options.max_background,
-            keep_cache: options.keep_cache,
-            writable: options.writable,
-            refuse_locks: options.no_locks,
-        })
-    }
-
-    fn find(&self, parent: INodeNo, name: &OsStr) -> io::Result<FileAttr> {
-        match Control::find(parent, name) {
-            Some(control) => Ok(control.attributes()),
-            None => self.nodes.lookup(parent, name),
-        }
-    }
-
-    fn attributes(&self, ino: INodeNo) -> io::Result<FileAttr> {
-        match Control::from_number(ino) {
-            Some(control) => Ok(control.attributes()),
-            None => Ok(self.nodes.attributes(&self.nodes.get(ino)?.metadata()?)),
-        }
-    }
-
-    fn open_file(&self, ino: INodeNo, flags: OpenFlags) -> io::Result<(FileHandle, FopenFlags)> {
-        match Control::from_number(ino) {
-            Some(Control::Counters) => {
-                let content = Open::Control(self.reads.counters.to_json());
-                return Ok((self.handles.insert(content), FopenFlags::FOPEN_DIRECT_IO));
-            }
-            Some(_) => return Ok((self.handles.insert(Open::Control(Vec::new())), FopenFlags::FOPEN_DIRECT_IO)),
-            None => {}
-        }
-        if flags.acc_mode() != OpenAccMode::O_RDONLY {
-            self.check_writable()?;
-        }
-        let node = self.nodes.get(ino)?;
-        let file = OpenOptions::new()
-            .read(flags.acc_mode() != OpenAccMode::O_WRONLY)
-            .write(flags.acc_mode() != OpenAccMode::O_RDONLY)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(node.path())?;
-        Ok((self.register(file, &self.nodes.relative_path(&node)), self.open_flags()))
-    }
-
-    fn register(&self, file: File, path: &str) -> FileHandle {
-        let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.handles.insert(Open::File(OpenFile { file, name, counts: self.reads.counters.file(path) }))
-    }
-
-    fn open_flags(&self) -> FopenFlags {
-        if self.keep_cache { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() }
-    }
-
-    fn check_writable(&self) -> io::Result<()> {
-        if self.writable { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EROFS)) }
-    }
-
-    /// Runs a change to the source, where changes are allowed.
-    fn change<T>(&self, change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        self.check_writable().and_then(|()| change())
-    }
-
-    fn read_file(&self, ino: INodeNo, file: &OpenFile, offset: u64, size: u64, flags: OpenFlags, reply: ReplyData) {
-        let send = |reply: ReplyData, result: io::Result<&[u8]>| match result {
-            Ok(bytes) => reply.data(bytes),
-            Err(error) => reply.error(error.into()),
-        };
-        match &self.client {
-            Some(client) if flags.0 & libc::O_DIRECT == 0 => {
-                if client.is_readahead_call(size) {
-                    reply.error(Errno::EAGAIN);
-                    client.drop_pages(ino, offset, size);
-                } else {
-                    client.serve(&self.reads, ino, file, offset, size, |result| send(reply, result));
-                }
-            }
-            _ => self.reads.serve(file, offset, size, |result| send(reply, result)),
-        }
-    }
-
-    fn list(&self, ino: INodeNo) -> io::Result<Vec<Entry>> {
-        if Control::from_number(ino).is_some() {
-            let names = [(Control::Counters, "counters.json"), (Control::Reset, "reset")];
-            let entry = |(control, name): (Control, &str)| Entry {
-                ino: control.number(),
-                kind: FileType::RegularFile,
-                name: name.into(),
-            };
-            return Ok(names.into_iter().map(entry).collect());
-        }
-        let node = self.nodes.get(ino)?;
-        let device = node.metadata()?.dev();
-        let dots = [".", ".."].map(|name| Entry { ino, kind: FileType::Directory, name: name.into() });
-        let mut entries = Vec::from(dots);
-        for entry in std::fs::read_dir(node.path())? {
-            let entry = entry?;
-            let kind = FileType::from_std(entry.file_type()?).unwrap_or(FileType::RegularFile);
-            let ino = self.nodes.number(device, std::os::unix::fs::DirEntryExt::ino(&entry));
-            entries.push(Entry { ino, kind, name: entry.file_name() });
-        }
-        Ok(entries)
-    }
-}
 
 impl Filesystem for SlowFs {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {

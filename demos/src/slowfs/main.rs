@@ -10,6 +10,7 @@ mod filesystem;
 mod mount;
 mod nodes;
 mod options;
+mod shown;
 mod storage;
 
 use std::io::{Read, Write};
@@ -24,9 +25,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::client::SharedNotifier;
-use crate::filesystem::SlowFs;
 use crate::mount::Guardian;
 use crate::options::Options;
+use crate::shown::SlowFs;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
