@@ -1,9 +1,11 @@
 //! `lmdb doctor`: what will hurt here, and the command that mends it.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
 use super::info::Info;
@@ -85,7 +87,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn facts(location: &Location, info: Info) -> io::Result<Facts> {
     let (data, lock) = (&location.data, &location.lock);
-    let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_AS)?.0;
+    let limit = getrlimit(Resource::RLIMIT_AS)?.0;
     Ok(Facts {
         db: location.path.display().to_string(),
         data: data.display().to_string(),
@@ -96,19 +98,19 @@ fn facts(location: &Location, info: Info) -> io::Result<Facts> {
         locks: filesystem::locks(if lock.exists() { lock } else { data }).ok(),
         lock_file: lock_file(location),
         memory: memory::available(),
-        address_space: (limit != nix::sys::resource::RLIM_INFINITY).then_some(limit),
+        address_space: (limit != RLIM_INFINITY).then_some(limit),
     })
 }
 
+/// Asks by access(2): opening for writing would be one more thing to explain to whoever watches the file.
 fn lock_file(location: &Location) -> LockFile {
-    if !location.lock.exists() {
-        let directory = location.lock.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or(std::path::Path::new("."));
-        let may_be_made = nix::unistd::access(directory, nix::unistd::AccessFlags::W_OK).is_ok();
-        return LockFile::Missing { may_be_made };
+    let readable_and_writable = AccessFlags::R_OK | AccessFlags::W_OK;
+    if location.lock.exists() {
+        return match access(&location.lock, readable_and_writable) {
+            Ok(()) => LockFile::Writable,
+            Err(error) => LockFile::Refused(error.desc().into()),
+        };
     }
-    match OpenOptions::new().read(true).write(true).open(&location.lock) {
-        Ok(_) => LockFile::Writable,
-        Err(error) => LockFile::Refused(error.to_string()),
-    }
+    let directory = location.lock.parent().filter(|parent| !parent.as_os_str().is_empty());
+    LockFile::Missing { may_be_made: access(directory.unwrap_or(Path::new(".")), AccessFlags::W_OK).is_ok() }
 }

@@ -33,11 +33,11 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// The bytes of the file that whoever reads this record touches, in whole pages: from, to. Its leaf page is not
-    /// counted where the value lies elsewhere.
+    /// The bytes of the file that whoever reads the value touches, in whole pages: from, to. An empty value has its key's
+    /// page.
     pub fn pages(&self, page_size: u64) -> (u64, u64) {
-        let from = self.offset / page_size * page_size;
-        (from, (self.offset + self.length.max(1)).next_multiple_of(page_size))
+        let (at, length) = if self.length == 0 { (self.leaf, 1) } else { (self.offset, self.length) };
+        (at / page_size * page_size, (at + length).next_multiple_of(page_size))
     }
 }
 
@@ -97,7 +97,8 @@ impl Env {
         file_end(key_at, key_length)?;
         file_end(offset, length)?;
         let page_of = |at: u64| at / self.page_size;
-        let overflow = !stat.dupsort && page_of(offset) != page_of(key_at);
+        // An empty value at the end of its page begins where the next page does.
+        let overflow = !stat.dupsort && length > 0 && page_of(offset) != page_of(key_at);
         if overflow && offset % self.page_size != PAGE_HEADER {
             return Err(self.damaged("a value begins in the middle of a page that is not its leaf"));
         }

@@ -1,0 +1,183 @@
+//! Files that are not, or no longer, what they should be: a clear error, never a crash, never a hang.
+
+mod support;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use support::*;
+
+fn error(path: &Path) -> String {
+    let text = fail(&["lmdb", "info", path.to_str().unwrap()], 1);
+    assert!(text.starts_with("precache-lmdb: ") && text.contains(path.to_str().unwrap()), "{text}");
+    text
+}
+
+#[test]
+fn what_is_no_database() {
+    let dir = directory();
+    let file = |name: &str, content: &[u8]| {
+        let path = dir.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    assert!(error(&dir.path().join("missing")).contains("No such file"));
+    assert!(error(dir.path()).contains("no readable data.mdb"));
+    assert!(error(&file("empty", b"")).contains("the file is empty"));
+    assert!(error(&file("text", &b"hello\n".repeat(2000))).contains("not an LMDB data file"));
+    assert!(error(&file("short", b"x")).contains("not an LMDB data file"));
+    assert!(error(Path::new("/dev/null")).contains("not a regular file"));
+}
+
+#[test]
+fn the_next_format_is_refused_by_its_number() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/format-1.0.mdb");
+    assert!(error(&fixture).contains("format version 3; this program reads version 1"));
+}
+
+fn database(dir: &Path) -> PathBuf {
+    let db = dir.join("db");
+    make(&db, 3000, 900, true);
+    make(&db, 200, 9000, false);
+    db.join("data.mdb")
+}
+
+#[test]
+fn a_truncated_file() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let whole = fs::read(database(dir.path())).unwrap();
+    let cut = dir.path().join("cut.mdb");
+    for length in [100, 4096, 8192, 12_288, whole.len() / 2, whole.len() - 4096] {
+        fs::write(&cut, &whole[..length]).unwrap();
+        for command in ["info", "map", "doctor"] {
+            let text = fail(&["lmdb", command, cut.to_str().unwrap()], 1);
+            assert!(text.contains("cut.mdb") && !text.contains("panicked"), "{length}: {text}");
+        }
+    }
+}
+
+/// Many small databases, each damaged in its own way: the seed is fixed, the time is bounded.
+#[test]
+fn mutated_databases() {
+    const BUDGET: Duration = Duration::from_secs(15);
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let corpus = corpus(dir.path());
+    let mut random = Random(0x5EED);
+    let begin = Instant::now();
+    let (mut crashes, mut errors, mut fine) = (0, 0, 0);
+    for round in 0.. {
+        if begin.elapsed() > BUDGET {
+            break;
+        }
+        let mut bytes = corpus[round % corpus.len()].clone();
+        mutate(&mut bytes, &mut random);
+        let path = dir.path().join("mutant.mdb");
+        fs::write(&path, &bytes).unwrap();
+        let command = ["info", "map", "ranges"][round % 3];
+        let mut tool = tool();
+        tool.args(["lmdb", command, path.to_str().unwrap()]);
+        if command == "ranges" {
+            tool.args(["-n", "3"]);
+        }
+        let child = tool.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = wait(child, Duration::from_secs(10)).unwrap_or_else(|| {
+            let kept = std::env::temp_dir().join("precache-lmdb-hang.mdb");
+            fs::copy(&path, &kept).unwrap();
+            panic!("round {round}: `lmdb {command}` hangs on {}", kept.display())
+        });
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), None, "round {round}: {text}");
+        assert!(!text.contains("panicked"), "round {round}: {text}");
+        match output.status.code() {
+            Some(0) => fine += 1,
+            Some(1) if text.contains("liblmdb crashed") => crashes += 1,
+            // Damage may be to names only, so that ranges finds several databases, or none of that name.
+            Some(1 | 2) if text.contains("mutant.mdb") || text.contains("--name") => errors += 1,
+            code => panic!("round {round}: exit code {code:?}: {text}"),
+        }
+    }
+    eprintln!("{crashes} crashes of liblmdb contained, {errors} other errors, {fine} harmless");
+    assert!(errors > 0 && fine > 0);
+}
+
+fn wait(child: std::process::Child, patience: Duration) -> Option<std::process::Output> {
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    let (done, finished) = std::sync::mpsc::channel();
+    let waiter = std::thread::spawn(move || done.send(child.wait_with_output().unwrap()));
+    let output = finished.recv_timeout(patience).ok();
+    if output.is_none() {
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
+    waiter.join().unwrap().ok();
+    output
+}
+
+/// A database of each kind, small enough that every page matters.
+fn corpus(dir: &Path) -> Vec<Vec<u8>> {
+    let script = r#"
+import lmdb, struct, sys
+def env(name, **more): return lmdb.open(sys.argv[1] + "/" + name, map_size=1 << 22, subdir=False, **more)
+with env("leaf.mdb").begin(write=True) as txn:
+    for i in range(400): txn.put(b"%06d" % i, b"v" * (i % 90))
+with env("overflow.mdb").begin(write=True) as txn:
+    for i in range(60): txn.put(b"%06d" % i, b"v" * 6000)
+many = env("named.mdb", max_dbs=4)
+a, b = many.open_db(b"a"), many.open_db(b"b", dupsort=True, dupfixed=True)
+with many.begin(write=True) as txn:
+    for i in range(100): txn.put(b"%d" % i, b"x" * i, db=a)
+    for i in range(900): txn.put(b"%d" % (i % 3), struct.pack("=Q", i), db=b)
+with many.begin(write=True) as txn:
+    for i in range(50): txn.delete(b"%d" % i, db=a)
+"#;
+    python_ok(script, &[dir.to_str().unwrap()]);
+    ["leaf", "overflow", "named"].iter().map(|name| fs::read(dir.join(format!("{name}.mdb"))).unwrap()).collect()
+}
+
+/// A few bytes, words or pages overwritten, mostly where the structure is: in headers, and in meta pages.
+fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    const PAGE: usize = 4096;
+    let pages = bytes.len() / PAGE;
+    for _ in 0..=random.below(4) {
+        let page = if random.below(4) == 0 { random.below(2) } else { random.below(pages) };
+        let at = page * PAGE + if random.below(2) == 0 { random.below(160) } else { random.below(PAGE) };
+        match random.below(5) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = random.next() as u8,
+            2 => bytes[at & !7..][..8].copy_from_slice(&random.next().to_ne_bytes()),
+            // Page numbers and counts are small: such values reach further into liblmdb.
+            3 => bytes[at & !1..][..2].copy_from_slice(&(random.below(2 * pages) as u16).to_ne_bytes()),
+            _ => {
+                let from = random.below(pages) * PAGE;
+                bytes.copy_within(from..from + PAGE, page * PAGE);
+            }
+        }
+    }
+    if random.below(10) == 0 {
+        bytes.truncate(random.below(bytes.len()));
+    }
+}
+
+/// xorshift64: small, seeded, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() >> 16) as usize % bound
+    }
+}

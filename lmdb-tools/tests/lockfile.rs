@@ -1,0 +1,329 @@
+//! Replicas of the lock file, with real readers: what fails without them works with them.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use support::*;
+use tempfile::TempDir;
+
+/// A database of a few records, and an OUT that does not exist yet.
+fn database() -> (TempDir, PathBuf, PathBuf) {
+    let dir = directory();
+    let db = dir.path().join("db");
+    make(&db, 1000, 500, false);
+    let out = dir.path().join("out");
+    (dir, db, out)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn replicate(db: &Path, out: &Path, count: u32) {
+    succeed(&["lockfile", "replicate", text(db), text(out), "-n", &count.to_string(), "--assume-read-only"]);
+}
+
+fn names(dir: &Path) -> BTreeSet<String> {
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Which rank a launcher's variables mean.
+fn rank_dir(out: &Path, variables: &[(&str, &str)]) -> String {
+    let output = tool().args(["lockfile", "rank-dir", text(out)]).envs(variables.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn a_replica_reads_as_its_original() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, out) = database();
+    replicate(&db, &out, 3);
+    let expected = python_ok(READ_ALL, &[text(&db)]);
+    for rank in ["0", "1", "2"] {
+        let replica = succeed(&["lockfile", "rank-dir", text(&out), "--rank", rank]);
+        assert_eq!(python_ok(READ_ALL, &[replica.trim_end()]), expected);
+        let lock = out.join(format!("rank-000{rank}/lock.mdb"));
+        assert!(fs::symlink_metadata(&lock).unwrap().is_file());
+        assert!(fs::metadata(lock).unwrap().len() > 0, "the reader should have made its table there");
+    }
+    // Again, and more of them: what is there stays.
+    replicate(&db, &out, 5);
+    assert_eq!(names(&out).len(), 5 + 1);
+}
+
+#[test]
+fn a_database_that_is_a_file() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let db = dir.path().join("train.mdb");
+    python_ok(
+        "import lmdb, sys\nwith lmdb.open(sys.argv[1], subdir=False).begin(write=True) as t: t.put(b'k', b'v')",
+        &[text(&db)],
+    );
+    let out = dir.path().join("out");
+    replicate(&db, &out, 1);
+    let replica = succeed(&["lockfile", "rank-dir", text(&out), "--rank", "0"]);
+    assert!(replica.trim_end().ends_with("/rank-0000/train.mdb"));
+    assert_eq!(python_ok(READ_ALL, &[replica.trim_end()]), python_ok(READ_ALL, &[text(&db)]));
+    assert!(out.join("rank-0000/train.mdb-lock").is_file());
+    succeed(&["lockfile", "remove", text(&out)]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn the_rank_comes_from_the_launcher() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, out) = database();
+    replicate(&db, &out, 4);
+    let at = |rank: u32| text(&out.join(format!("rank-{rank:04}"))).to_owned();
+    assert_eq!(rank_dir(&out, &[("SLURM_PROCID", "3")]), at(3));
+    assert_eq!(rank_dir(&out, &[("PMI_RANK", "2"), ("SLURM_PROCID", "0")]), at(2));
+    assert_eq!(rank_dir(&out, &[("OMPI_COMM_WORLD_RANK", "1"), ("PMI_RANK", "2"), ("SLURM_PROCID", "0")]), at(1));
+    assert!(fail(&["lockfile", "rank-dir", text(&out)], 2).contains("--rank N"));
+    assert!(fail(&["lockfile", "rank-dir", text(&out), "--rank", "4"], 1).contains("-n 5"));
+}
+
+#[test]
+fn sixty_four_processes_at_once() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, out) = database();
+    let start = || {
+        let mut tool = tool();
+        tool.args(["lockfile", "replicate", text(&db), text(&out), "-n", "64", "--assume-read-only"]);
+        tool.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children: Vec<Child> = (0..64).map(|_| start()).collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let expected: BTreeSet<_> =
+        (0..64).map(|rank| format!("rank-{rank:04}")).chain([".precache-replicas".into()]).collect();
+    assert_eq!(names(&out), expected);
+    for rank in 0..64 {
+        let replica = out.join(format!("rank-{rank:04}"));
+        assert_eq!(names(&replica), [".precache-replica", "data.mdb", "lock.mdb"].map(String::from).into());
+        assert_eq!(fs::canonicalize(replica.join("data.mdb")).unwrap(), fs::canonicalize(db.join("data.mdb")).unwrap());
+    }
+}
+
+#[test]
+fn owner_mode_and_access_list_are_the_originals() {
+    if !have_py_lmdb() || !is_root() || !have("setfacl", &["--version"]) {
+        return;
+    }
+    let (_dir, db, out) = database();
+    let lock = db.join("lock.mdb");
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::chown(&lock, Some(12345), Some(54321)).unwrap();
+    let set = Command::new("setfacl").args(["-m", "u:777:rw,g:888:r", text(&lock)]).status().unwrap();
+    if !set.success() {
+        eprintln!("skipped: no access control lists on the file system of the temporary directory");
+        return;
+    }
+    replicate(&db, &out, 1);
+    let copy = out.join("rank-0000/lock.mdb");
+    let (original, metadata) = (fs::metadata(&lock).unwrap(), fs::metadata(&copy).unwrap());
+    assert_eq!((metadata.uid(), metadata.gid(), metadata.mode()), (original.uid(), original.gid(), original.mode()));
+    let list = |path: &Path| {
+        Command::new("getfacl").args(["--omit-header", "--absolute-names", text(path)]).output().unwrap().stdout
+    };
+    assert_eq!(list(&copy), list(&lock));
+    assert!(String::from_utf8(list(&copy)).unwrap().contains("user:777:rw-"));
+}
+
+#[test]
+fn a_writer_is_refused() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, out) = database();
+    // Open for writing, and idle.
+    let script = "import lmdb, sys\nenv = lmdb.open(sys.argv[1])\nprint('open', flush=True)\nsys.stdin.read()";
+    let mut writer = Command::new(PYTHON)
+        .args(["-c", script, text(&db)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_line(&mut writer);
+    let refused = fail(&["lockfile", "replicate", text(&db), text(&out), "-n", "1", "--assume-read-only"], 1);
+    assert!(refused.contains(&format!("open for writing in process {}", writer.id())), "{refused}");
+    assert!(!out.exists());
+    let check = run(&["lockfile", "check", text(&db), "--watch", "0", "--json"]);
+    assert_eq!(check.status.code(), Some(1));
+    let report = json(&String::from_utf8(check.stdout).unwrap());
+    assert_eq!(report["writers"][0]["pid"], writer.id());
+    assert_eq!(report["locks"], "honoured");
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    let report = json(&succeed(&["lockfile", "check", text(&db), "--watch", "0", "--json"]));
+    assert_eq!(report["writers"], serde_json::json!([]));
+    assert_eq!(report["moved"], false);
+}
+
+fn wait_for_line(child: &mut Child) -> String {
+    use std::io::BufRead;
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn a_dead_reader_is_stale() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, _) = database();
+    let script = "import lmdb, os, sys\ntxn = lmdb.open(sys.argv[1], readonly=True).begin()\n\
+                  print('reading', flush=True)\nsys.stdin.read()";
+    let mut reader = Command::new(PYTHON)
+        .args(["-c", script, text(&db)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_line(&mut reader);
+    let table = |db: &Path| json(&succeed(&["lmdb", "info", "--json", text(db)]))["readers"].clone();
+    assert_eq!(table(&db), serde_json::json!({ "slots": 126, "used": 1, "stale": 0 }));
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    assert_eq!(table(&db), serde_json::json!({ "slots": 126, "used": 1, "stale": 1 }));
+}
+
+#[test]
+fn remove_deletes_only_what_replicate_made() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (dir, db, out) = database();
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("notes"), "mine").unwrap();
+    fs::create_dir(out.join("rank-0009")).unwrap();
+    symlink(&db, out.join("rank-0008")).unwrap();
+    replicate(&db, &out, 2);
+
+    fs::write(out.join("rank-0001/mine"), "").unwrap();
+    assert!(fail(&["lockfile", "remove", text(&out)], 1).contains("holds more than replicate made (mine)"));
+    assert!(out.join("rank-0000").exists(), "an error must leave everything in place");
+    fs::remove_file(out.join("rank-0001/mine")).unwrap();
+
+    let script =
+        "import lmdb, sys\nenv = lmdb.open(sys.argv[1], readonly=True)\nprint('open', flush=True)\nsys.stdin.read()";
+    let replica = out.join("rank-0000");
+    let mut reader = Command::new(PYTHON)
+        .args(["-c", script, text(&replica)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_line(&mut reader);
+    assert!(fail(&["lockfile", "remove", text(&out)], 1).contains("a reader has it open"));
+    drop(reader.stdin.take());
+    reader.wait().unwrap();
+
+    succeed(&["lockfile", "remove", text(&out)]);
+    assert_eq!(names(&out), ["notes", "rank-0008", "rank-0009"].map(String::from).into());
+    assert!(db.join("data.mdb").exists() && db.join("lock.mdb").exists());
+    drop(dir);
+}
+
+#[test]
+fn what_is_in_the_way_stays() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (dir, db, out) = database();
+    fs::create_dir_all(out.join("rank-0000")).unwrap();
+    fs::write(out.join("rank-0000/data.mdb"), "precious").unwrap();
+    let args = ["lockfile", "replicate", text(&db), text(&out), "-n", "1", "--assume-read-only"];
+    assert!(fail(&args, 1).contains("not a replica that this program made"));
+    assert_eq!(fs::read(out.join("rank-0000/data.mdb")).unwrap(), b"precious");
+
+    let (other, out) = (dir.path().join("other"), dir.path().join("out2"));
+    make(&other, 1, 1, false);
+    replicate(&db, &out, 1);
+    let args = ["lockfile", "replicate", text(&other), text(&out), "-n", "1", "--assume-read-only"];
+    assert!(fail(&args, 1).contains("a replica of"));
+}
+
+#[test]
+fn a_reader_who_may_not_write_the_lock_file() {
+    if !have_py_lmdb() || !is_root() {
+        return;
+    }
+    let (dir, db, _) = database();
+    let tool = for_others(dir.path());
+    let out = dir.path().join("nobodys");
+    fs::create_dir(&out).unwrap();
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o777)).unwrap();
+    let read = |path: &str| as_nobody(PYTHON).args(["-c", READ_ALL, path]).output().unwrap();
+
+    let without = read(text(&db));
+    assert!(!without.status.success());
+    assert!(String::from_utf8_lossy(&without.stderr).contains("Permission denied"));
+    let doctor = as_nobody(&tool).args(["lmdb", "doctor", text(&db)]).output().unwrap();
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains("!! lock file") && doctor.contains("$ precache lockfile replicate"), "{doctor}");
+
+    let replicate = |more: &[&str]| {
+        let args = ["lockfile", "replicate", text(&db), text(&out), "-n", "2"];
+        as_nobody(&tool).args(args).args(more).output().unwrap()
+    };
+    let doubt = replicate(&[]);
+    assert!(String::from_utf8_lossy(&doubt.stderr).contains("--assume-read-only"), "{doubt:?}");
+    let made = replicate(&["--assume-read-only"]);
+    assert!(made.status.success(), "{made:?}");
+    let with = read(text(&out.join("rank-0001")));
+    assert!(with.status.success(), "{with:?}");
+    assert_eq!(String::from_utf8(with.stdout).unwrap(), python_ok(READ_ALL, &[text(&db)]));
+}
+
+/// Forks 200 readers that all hold a transaction at the same time; prints how many could begin one. Each opens its
+/// first argument with %04d replaced by its number.
+const TWO_HUNDRED: &str = r#"
+import lmdb, os, sys
+begun, over = os.pipe(), os.pipe()
+for rank in range(200):
+    if os.fork() == 0:
+        os.close(over[1])
+        try:
+            env = lmdb.open(sys.argv[1].replace("%04d", "%04d" % rank), readonly=True)
+            txn = env.begin()
+            assert txn.get(b"00000007") is not None
+            os.write(begun[1], b"+")
+        except lmdb.ReadersFullError:
+            os.write(begun[1], b"-")
+        os.read(over[0], 1)
+        os._exit(0)
+answers = b""
+while len(answers) < 200: answers += os.read(begun[0], 200)
+os.close(over[1])
+for rank in range(200): os.wait()
+print(answers.count(b"+"))
+"#;
+
+#[test]
+fn two_hundred_readers_where_126_fit() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, out) = database();
+    assert_eq!(python_ok(TWO_HUNDRED, &[text(&db)]).trim_end(), "126");
+    replicate(&db, &out, 200);
+    assert_eq!(python_ok(TWO_HUNDRED, &[text(&out.join("rank-%04d"))]).trim_end(), "200");
+}

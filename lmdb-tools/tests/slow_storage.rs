@@ -1,0 +1,114 @@
+//! On slow storage: what is fetched is counted by the storage, not by us.
+
+#[path = "support/slowfs.rs"]
+mod slowfs;
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use support::*;
+
+const LATENCY_AND_BANDWIDTH: [&str; 4] = ["--latency", "2ms", "--bandwidth", "400M"];
+
+/// Pages of the trees, in bytes.
+fn tree_bytes(db: &Path) -> u64 {
+    let info = json(&succeed(&["lmdb", "info", "--json", db.to_str().unwrap()]));
+    let page_size = info["page_size"].as_u64().unwrap();
+    let databases = info["databases"].as_array().unwrap();
+    let pages = |of: &str| databases.iter().map(|database| database[of].as_u64().unwrap()).sum::<u64>();
+    (pages("branch_pages") + pages("leaf_pages")) * page_size
+}
+
+/// `info` and `map` fetch at most 1.2 times the tree of a database with values in overflow pages.
+fn fetches_little_more_than_the_tree(count: u32, size: u32) {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let source = dir.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    make(&source.join("db"), count, size, false);
+    let tree = tree_bytes(&source.join("db"));
+    for command in ["info", "map"] {
+        let Some(mount) = slowfs::mount(&source, &dir.path().join(command), &LATENCY_AND_BANDWIDTH) else { return };
+        succeed(&["lmdb", command, mount.path.join("db").to_str().unwrap()]);
+        let fetched = mount.take_bytes("data.mdb");
+        let factor = fetched as f64 / tree as f64;
+        eprintln!("{count} x {size}: `lmdb {command}` fetched {fetched} bytes, {factor:.2} times the tree");
+        assert!(factor <= 1.2, "{command}: {fetched} bytes for a tree of {tree}");
+    }
+}
+
+#[test]
+fn records_of_4_kb_scaled_down() {
+    fetches_little_more_than_the_tree(20_000, 4096);
+}
+
+#[test]
+#[ignore = "writes 1 GB"]
+fn ten_thousand_records_of_100_kb() {
+    fetches_little_more_than_the_tree(10_000, 100_000);
+}
+
+#[test]
+#[ignore = "writes 1.6 GB"]
+fn two_hundred_thousand_records_of_4_kb() {
+    fetches_little_more_than_the_tree(200_000, 4096);
+}
+
+/// Records inside leaf pages: one pass at the speed of the storage, in little memory.
+#[test]
+fn records_of_100_bytes() {
+    if !have_py_lmdb() || !have("/usr/bin/time", &["true"]) {
+        return;
+    }
+    let dir = directory();
+    let source = dir.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    make(&source.join("db"), 1_281_167, 100, false);
+    let bytes = std::fs::metadata(source.join("db/data.mdb")).unwrap().len();
+    let Some(mount) = slowfs::mount(&source, &dir.path().join("mount"), &LATENCY_AND_BANDWIDTH) else { return };
+    let begin = Instant::now();
+    let mut timed = Command::new("/usr/bin/time");
+    timed.args(["-f", "%M", env!("CARGO_BIN_EXE_precache-lmdb"), "lmdb", "map", "--binary", "-o", "/dev/null"]);
+    let output = timed.arg(mount.path.join("db")).output().unwrap();
+    let elapsed = begin.elapsed();
+    assert!(output.status.success(), "{output:?}");
+    let peak: u64 = String::from_utf8(output.stderr).unwrap().trim().parse().unwrap();
+    let limit = Duration::from_secs_f64(bytes as f64 / 400e6);
+    let fetched = mount.take_bytes("data.mdb");
+    eprintln!("{elapsed:.2?} for {fetched} bytes, which take {limit:.2?} at 400 MB/s; {peak} KiB of memory at most");
+    assert!(peak < 64 << 10, "{peak} KiB");
+    assert!(fetched as f64 <= 1.2 * bytes as f64);
+    // One page at a time would take a hundred times as long. The rest is room for a busy machine and a debug build.
+    assert!(elapsed < limit * 10, "{elapsed:?}");
+}
+
+#[test]
+fn a_file_system_that_refuses_locks() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let source = dir.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    make(&source.join("db"), 500, 500, false);
+    let Some(mount) = slowfs::mount(&source, &dir.path().join("mount"), &["--writable", "--no-locks"]) else { return };
+    let (db, out) = (mount.path.join("db"), dir.path().join("out"));
+    let (db, out) = (db.to_str().unwrap(), out.to_str().unwrap());
+
+    let without = python(READ_ALL, &[db]);
+    assert!(!without.status.success());
+    assert!(String::from_utf8_lossy(&without.stderr).contains("No locks available"), "{without:?}");
+    let report = json(&succeed(&["lockfile", "check", "--json", "--watch", "0", db]));
+    assert_eq!((&report["locks"], &report["other_machines"]), (&"refused".into(), &true.into()));
+    assert!(succeed(&["lmdb", "doctor", db]).contains("!! locks"));
+
+    let doubt = fail(&["lockfile", "replicate", db, out, "-n", "2"], 1);
+    assert!(doubt.contains("other machines may use this file system (fuse)"), "{doubt}");
+    succeed(&["lockfile", "replicate", db, out, "-n", "2", "--assume-read-only"]);
+    let expected = python_ok(READ_ALL, &[source.join("db").to_str().unwrap()]);
+    assert_eq!(python_ok(READ_ALL, &[&format!("{out}/rank-0001")]), expected);
+}

@@ -1,0 +1,75 @@
+//! `stripe-advise` from end to end.
+
+mod support;
+
+use std::fs;
+
+use support::*;
+
+#[test]
+fn the_papers_case() {
+    let args = ["stripe-advise", "/scratch/new.mdb", "--sample-bytes", "24K", "--batch-size", "256", "--gpus", "2"];
+    let advice = json(&succeed(&[&args[..], &["--fs", "lustre", "--osts", "4", "--json"]].concat()));
+    assert_eq!(advice["stripe_size"], 12 << 20);
+    assert_eq!(advice["stripe_count"], 4);
+    assert_eq!(advice["command"], "lfs setstripe -S 12582912 -c 4 /scratch/new.mdb");
+    assert_eq!((&advice["distance"], &advice["size"]), (&(8 << 20).into(), &(48 << 20).into()));
+    let text = succeed(&[&args[..], &["--fs", "fefs"]].concat());
+    assert!(text.contains("12 MiB") && text.contains("--distance 8M --size 48M"), "{text}");
+}
+
+#[test]
+fn from_a_real_database_and_a_real_network() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let db = dir.path().join("ilsvrc12_train_lmdb");
+    make(&db, 1000, 24 << 10, true);
+    let network = dir.path().join("train_val.prototxt");
+    let layer = |name: &str, source: &str, batch: u32, phase: &str| {
+        format!(
+            "layer {{\n  name: \"{name}\"\n  type: \"Data\"\n  include {{ phase: {phase} }}\n  data_param {{\n    \
+             source: \"examples/{source}\"\n    batch_size: {batch}\n    backend: LMDB\n  }}\n}}\n"
+        )
+    };
+    let text = layer("data", "ilsvrc12_train_lmdb", 256, "TRAIN")
+        + &layer("labels", "labels_lmdb", 32, "TRAIN")
+        + &layer("data", "ilsvrc12_val_lmdb", 50, "TEST");
+    fs::write(&network, text).unwrap();
+    let (db, network) = (db.to_str().unwrap(), network.to_str().unwrap());
+    let args = ["stripe-advise", "--db", db, "--prototxt", network, "--gpus", "2", "--json"];
+    let advice = json(&succeed(&[&args[..], &["--fs", "lustre"]].concat()));
+    assert_eq!(advice["stripe_size"], 12 << 20);
+    assert_eq!(advice["stripe_count"], -1);
+    assert_eq!(advice["records"]["mean"], 24576.0);
+    let command = advice["command"].as_str().unwrap();
+    assert!(command.starts_with("lfs migrate -E 12582912 ") && command.ends_with("/data.mdb"), "{command}");
+    let labels = json(&succeed(&[&args[..], &["--layer", "labels"]].concat()));
+    assert_eq!(labels["batch_size"], 32);
+    assert!(fail(&[&args[..], &["--layer", "nope"]].concat(), 2).contains("\"data\" 256"));
+}
+
+#[test]
+fn a_plain_file_system_has_nothing_to_stripe() {
+    let text = succeed(&["stripe-advise", "/tmp/new", "--sample-bytes", "1M", "--batch-size", "8", "--fs", "plain"]);
+    assert!(text.contains("nothing to stripe"), "{text}");
+}
+
+#[test]
+fn bad_usage() {
+    let file = "/no/such/file";
+    for args in [
+        vec!["stripe-advise"],
+        vec!["stripe-advise", file],
+        vec!["stripe-advise", file, "--batch-size", "8"],
+        vec!["stripe-advise", file, "--sample-bytes", "1M"],
+        vec!["stripe-advise", file, "--sample-bytes", "1M", "--batch-size", "0"],
+        vec!["stripe-advise", file, "--sample-bytes", "1M", "--batch-size", "8", "--align", "100K"],
+        vec!["stripe-advise", file, "--sample-bytes", "1M", "--batch-size", "8", "--gpus", "0"],
+    ] {
+        fail(&args, 2);
+    }
+    let missing = ["stripe-advise", file, "--sample-bytes", "1M", "--prototxt", "/no/such.prototxt"];
+    assert!(fail(&missing, 1).contains("/no/such.prototxt"));
+}
