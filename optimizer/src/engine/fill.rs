@@ -30,7 +30,11 @@ impl Engine {
     pub fn fill(file: &DataFile, chunk: &Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
         match file.engine.get() {
             Some(Self::Read) => read(file, chunk, buffer),
-            Some(Self::ReadAhead) => read_ahead(file, chunk),
+            // What it did not bring in, because the kernel had no room for the request or the storage failed, is read.
+            Some(Self::ReadAhead) => match read_ahead(file, chunk) {
+                Ok(()) if file.residency.is_cached(&file.file, chunk) => Ok(()),
+                _ => read(file, chunk, buffer),
+            },
             None => {
                 let works = file.residency != Residency::Unknown
                     && chunk.end - chunk.start > 2 * 4096

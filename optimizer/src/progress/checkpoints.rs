@@ -81,6 +81,13 @@ impl Shared {
         self.ended.store(true, SeqCst);
         self.nudge();
     }
+
+    /// Trips of a mapping; those of one that is gone stand in its slot until that is used again.
+    pub fn trips_of(&self, id: MappingId) -> Option<u64> {
+        let mapping = self.segment().mappings.get(usize::from(id.slot))?;
+        let generation = mapping.generation.load(Acquire);
+        (generation == id.generation || generation == 0).then(|| mapping.trips.load(Relaxed))
+    }
 }
 
 /// `FUTEX_WAIT` or `FUTEX_WAKE` on a word that another process uses too (futex(2)).

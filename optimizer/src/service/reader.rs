@@ -150,7 +150,7 @@ impl Reader {
         let counters = self.shared.counters();
         let refusals = Refusal::ALL.iter().zip(&counters.refusals).filter(|(_, count)| count.load(Relaxed) > 0);
         let mappings = self.uses().into_iter().map(|used| MappingReport {
-            trips: self.shared.mapping(used.id).map_or(used.trips, |mapping| mapping.trips.load(Relaxed)),
+            trips: self.shared.trips_of(used.id).unwrap_or(used.trips),
             file: used.file.path.clone(),
             method: match used.method {
                 Some(Method::Guard) => "guard".into(),
@@ -237,9 +237,7 @@ impl Worker {
                 used.streams = feeder.streams.requesting();
                 used.faults_before_request = feeder.streams.faults_before_request();
             }
-            if let Some(mapping) = self.shared.mapping(used.id) {
-                used.trips = mapping.trips.load(Relaxed);
-            }
+            used.trips = self.shared.trips_of(used.id).unwrap_or(used.trips);
         }
     }
 }

@@ -1,0 +1,5 @@
+//! What is fetched, by whom, and what happens when fetching goes wrong: on slow storage that counts.
+
+mod amounts;
+mod failures;
+mod optimizer;

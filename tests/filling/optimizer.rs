@@ -1,0 +1,144 @@
+//! The optimizer killed or stopped while it serves; and what is left behind at the end.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use precache_tests::programs::program;
+use precache_tests::runs::{Program, ReportFile};
+use precache_tests::storage::flat_file;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Reads the file in two halves; in between it says so and waits for a line.
+const READER: &str = r#"
+import mmap, sys, zlib
+with open(sys.argv[1], 'rb') as file:
+    data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+half = len(data) // 2
+crc = zlib.crc32(data[:half])
+print('half', flush=True)
+sys.stdin.readline()
+print(zlib.crc32(data[half:], crc), flush=True)
+"#;
+
+/// The reader under precache in a mount namespace of its own, and so with an optimizer of its own.
+struct Served {
+    supervisor: Child,
+    output: BufReader<std::process::ChildStdout>,
+    report: ReportFile,
+    optimizer: Pid,
+}
+
+impl Served {
+    fn start() -> Option<Self> {
+        let words = ["/usr/bin/python3", "-c", READER].map(Into::into);
+        let reader = Program::new(words.into_iter().chain([flat_file(64).into_os_string()]));
+        let (inner, report) = reader.command(&["--distance=1M", "--size=4M"]);
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--"]).arg(inner.get_program()).args(inner.get_args());
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut supervisor = command.spawn().expect("unshare starts");
+        let mut output = BufReader::new(supervisor.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("the reader speaks");
+        if line.is_empty() {
+            eprintln!("skipped: no mount namespace can be made here");
+            return None;
+        }
+        assert_eq!(line, "half\n");
+        let optimizer = optimizer_beside(supervisor.id()).expect("an optimizer serves");
+        Some(Self { supervisor, output, report, optimizer })
+    }
+
+    /// Lets the reader go on; returns what it prints.
+    fn go_on(&mut self) -> String {
+        self.supervisor.stdin.take().expect("a pipe").write_all(b"\n").expect("the reader listens");
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("the reader speaks");
+        line
+    }
+}
+
+/// The optimizer that runs in the same mount namespace.
+fn optimizer_beside(process: u32) -> Option<Pid> {
+    let namespace = |pid: &str| fs::metadata(format!("/proc/{pid}/ns/mnt")).map(|m| m.ino()).ok();
+    let ours = namespace(&process.to_string())?;
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()) && namespace(pid) == Some(ours))
+        .find(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"precache\0service")))
+        .and_then(|pid| pid.parse().ok())
+        .map(Pid::from_raw)
+}
+
+fn expected() -> String {
+    let script = "import sys, zlib; print(zlib.crc32(open(sys.argv[1], 'rb').read()))";
+    let words = ["/usr/bin/python3", "-c", script].map(Into::into);
+    let left = Program::new(words.into_iter().chain([flat_file(64).into_os_string()])).alone();
+    String::from_utf8(left.stdout).expect("digits")
+}
+
+/// Waits until the process is gone; a process that stays is a failure.
+fn must_end(process: Pid) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Path::new(&format!("/proc/{process}")).exists() {
+        assert!(Instant::now() < deadline, "process {process} is still there");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_killed_optimizer_is_outlived_and_replaced() {
+    let Some(mut served) = Served::start() else { return };
+    kill(served.optimizer, Signal::SIGKILL).unwrap();
+    must_end(served.optimizer);
+    assert_eq!(served.go_on(), expected());
+    assert!(served.supervisor.wait().unwrap().success());
+    let report = served.report.read();
+    assert_eq!(report.0["optimizer_restarts"], 1, "{:#}", report.0);
+}
+
+#[test]
+fn a_stopped_optimizer_is_not_waited_for() {
+    let Some(mut served) = Served::start() else { return };
+    kill(served.optimizer, Signal::SIGSTOP).unwrap();
+    assert_eq!(served.go_on(), expected());
+    kill(served.optimizer, Signal::SIGCONT).unwrap();
+    assert!(served.supervisor.wait().unwrap().success());
+    assert!(served.report.read().trips() > 0);
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let Some(mut served) = Served::start() else { return };
+    assert_eq!(served.go_on(), expected());
+    assert!(served.supervisor.wait().unwrap().success());
+    must_end(served.optimizer);
+}
+
+#[test]
+fn nothing_outlives_a_killed_supervisor() {
+    let Some(mut served) = Served::start() else { return };
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", served.supervisor.id())).unwrap();
+    served.supervisor.kill().unwrap();
+    served.supervisor.wait().unwrap();
+    for child in children.split_whitespace() {
+        must_end(Pid::from_raw(child.parse().unwrap()));
+    }
+    must_end(served.optimizer);
+}
+
+#[test]
+fn one_optimizer_serves_all_supervisors() {
+    let reader = Program::new([program("map-reader").into_os_string(), flat_file(64).into_os_string()]);
+    let runs: Vec<_> = std::iter::repeat_with(|| reader.command(&[])).take(6).collect();
+    let children: Vec<_> = runs.into_iter().map(|(mut command, report)| (command.spawn().unwrap(), report)).collect();
+    for (mut child, report) in children {
+        assert!(child.wait().unwrap().success());
+        assert!(report.read().trips() > 0);
+    }
+}

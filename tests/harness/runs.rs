@@ -1,0 +1,135 @@
+//! One program, run without precache and with it: what the two leave behind must be the same.
+
+use crate::programs::precache_run;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// What a run leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub status: ExitStatus,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+/// A program with its arguments.
+#[derive(Clone, Debug)]
+pub struct Program(pub Vec<OsString>);
+
+impl Program {
+    pub fn new<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Self {
+        Self(words.into_iter().map(Into::into).collect())
+    }
+
+    /// As it is.
+    pub fn alone(&self) -> Left {
+        let mut command = Command::new(&self.0[0]);
+        command.args(&self.0[1..]);
+        finish(&mut command)
+    }
+
+    /// Under `precache-run` with these options.
+    pub fn under(&self, options: &[&str]) -> (Left, Report) {
+        let (mut command, report) = self.command(options);
+        let left = finish(&mut command);
+        (left, report.read())
+    }
+
+    /// The same, not started yet.
+    pub fn command(&self, options: &[&str]) -> (Command, ReportFile) {
+        static HOME: OnceLock<TempDir> = OnceLock::new();
+        let home = HOME.get_or_init(|| tempfile::tempdir().expect("a folder"));
+        let report = ReportFile::new();
+        let mut command = Command::new(precache_run());
+        command.env("HOME", home.path()).env_remove("XDG_CACHE_HOME");
+        command.args(["-q", "--report"]).arg(&report.path).args(options).arg("--").args(&self.0);
+        (command, report)
+    }
+
+    /// Runs it alone and under precache, and fails if anybody could tell the difference, or if no checkpoint was hit,
+    /// for then nothing was tested.
+    pub fn must_not_notice(&self, options: &[&str]) -> Report {
+        let alone = self.alone();
+        let (under, report) = self.under(options);
+        assert_eq!(
+            (alone.status, String::from_utf8_lossy(&alone.stdout), without_addresses(&alone.stderr)),
+            (under.status, String::from_utf8_lossy(&under.stdout), without_addresses(&under.stderr)),
+            "{:?} notices precache with {options:?}: {:#}",
+            self.0,
+            report.0
+        );
+        assert!(report.trips() > 0, "no checkpoint was hit by {:?} with {options:?}: {:#}", self.0, report.0);
+        report
+    }
+}
+
+/// The text with every hexadecimal number as `0x`: addresses differ from run to run.
+fn without_addresses(text: &str) -> String {
+    let mut parts = text.split("0x");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "0x" + part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
+}
+
+/// Where a run's report will be.
+pub struct ReportFile {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl ReportFile {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { path: folder.path().join("report.json"), _folder: folder }
+    }
+
+    pub fn read(&self) -> Report {
+        let text = std::fs::read(&self.path).expect("precache-run wrote its report");
+        Report(serde_json::from_slice(&text).expect("the report is JSON"))
+    }
+}
+
+/// The report of a run.
+#[derive(Debug)]
+pub struct Report(pub Value);
+
+impl Report {
+    fn readers(&self) -> impl Iterator<Item = &Value> {
+        self.0["session"]["readers"].as_array().into_iter().flatten()
+    }
+
+    pub fn mappings(&self) -> impl Iterator<Item = &Value> {
+        self.readers().flat_map(|reader| reader["mappings"].as_array().into_iter().flatten())
+    }
+
+    /// Processes that tripped.
+    pub fn active_readers(&self) -> usize {
+        self.readers().filter(|reader| reader["trips"].as_u64() > Some(0)).count()
+    }
+
+    pub fn trips(&self) -> u64 {
+        self.readers().filter_map(|reader| reader["trips"].as_u64()).sum()
+    }
+
+    /// A number of the first file.
+    pub fn of_file(&self, field: &str) -> u64 {
+        self.0["session"]["files"][0][field].as_u64().unwrap_or_else(|| panic!("no {field} in {:#}", self.0))
+    }
+
+    /// Everything that the report says in words about what was not done.
+    pub fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+pub fn finish(command: &mut Command) -> Left {
+    let output = command.stdin(Stdio::null()).output().expect("it starts");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    Left { status: output.status, stdout: output.stdout, stderr }
+}
+
+/// Both ways of protecting pages.
+pub const METHODS: [&str; 2] = ["--protect=guard", "--protect=mprotect"];

@@ -1,0 +1,111 @@
+//! Storage for the tests: a data file of known content, and slow storage that counts what is fetched from it.
+
+use crate::programs::program;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// A folder that lasts as long as the test program.
+pub fn scratch() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER.get_or_init(|| tempfile::tempdir_in("/var/tmp").expect("a folder on a disk")).path()
+}
+
+/// A file of so many MiB in which every 4-byte word tells its place, so that a wrong byte is noticed.
+pub fn flat_file(mebibytes: usize) -> PathBuf {
+    static MADE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one_at_a_time = MADE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let path = scratch().join(format!("flat-{mebibytes}M"));
+    if !path.exists() {
+        let mut file = File::create(path.with_extension("part")).expect("a file can be made");
+        for block in 0..mebibytes as u32 {
+            let words = (0..1u32 << 18).map(|word| (block << 18 | word).wrapping_mul(2_654_435_761));
+            let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+            file.write_all(&bytes).expect("the disk has room");
+        }
+        file.sync_all().expect("the file reaches the disk");
+        fs::rename(path.with_extension("part"), &path).expect("it can be renamed");
+    }
+    path
+}
+
+/// An LMDB of Caffe's records, of about so many MiB.
+pub fn lmdb(mebibytes: usize) -> PathBuf {
+    static MADE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one_at_a_time = MADE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let path = scratch().join(format!("lmdb-{mebibytes}M"));
+    if !path.exists() {
+        let made = Command::new(program("make-lmdb"))
+            .arg(&path)
+            .args(["--size", &format!("{mebibytes}M")])
+            .stdout(Stdio::null())
+            .status();
+        assert!(made.expect("make-lmdb starts").success(), "make-lmdb failed");
+    }
+    path
+}
+
+/// Drops what the page cache holds of a file.
+pub fn make_cold(file: &Path) {
+    let file = File::open(file).expect("the file is there");
+    file.sync_all().expect("nothing of it is dirty");
+    nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+        .expect("advice is taken");
+}
+
+/// Whether slow storage can be mounted here; says so where it cannot.
+pub fn can_mount() -> bool {
+    let can = Path::new("/dev/fuse").exists();
+    if !can {
+        eprintln!("skipped: there is no /dev/fuse here, so no slow storage that counts");
+    }
+    can
+}
+
+/// A slowfs mount, gone when this drops or the test dies.
+pub struct SlowStorage {
+    process: Child,
+    mount: TempDir,
+}
+
+impl SlowStorage {
+    /// Mounts `source` with these options of slowfs; caches are kept across opens.
+    pub fn mount(source: &Path, options: &[&str]) -> Self {
+        let mount = tempfile::tempdir().expect("a folder");
+        let mut process = Command::new(program("slowfs"))
+            .args(["--until-stdin-closes", "--keep-cache"])
+            .args(options)
+            .arg(source)
+            .arg(mount.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("slowfs starts");
+        let mut line = String::new();
+        let output = process.stdout.as_mut().expect("a pipe");
+        BufReader::new(output).read_line(&mut line).expect("slowfs speaks");
+        assert_eq!(line.trim(), "ready", "slowfs did not mount");
+        Self { process, mount }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.mount.path()
+    }
+
+    /// Bytes fetched from the file so far.
+    pub fn bytes_of(&self, file: &str) -> u64 {
+        let text = fs::read(self.path().join(".slowfs/counters.json")).expect("counters can be read");
+        let counters: serde_json::Value = serde_json::from_slice(&text).expect("counters are JSON");
+        counters["files"][file]["bytes"].as_u64().unwrap_or(0)
+    }
+}
+
+impl Drop for SlowStorage {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,94 @@
+//! One small C program for each thing that a program may do; `programs/NAME.c` says what is expected.
+
+use precache_tests::programs::compile;
+use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::storage::{flat_file, make_cold, scratch};
+use std::path::Path;
+
+const MIB: usize = 64;
+
+fn compiled(name: &str) -> Program {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("reader/programs").join(name).with_extension("c");
+    let program = scratch().join(name);
+    compile(&source, &program, &["-pthread", "-Wno-stringop-overread", "-lm"]).expect("cc compiles it");
+    Program::new([program.into_os_string(), flat_file(MIB).into_os_string()])
+}
+
+/// The program with both methods; a short distance makes for many checkpoints.
+fn unnoticed(name: &str) -> Vec<Report> {
+    let program = compiled(name);
+    METHODS
+        .into_iter()
+        .map(|method| {
+            make_cold(&flat_file(MIB));
+            program.must_not_notice(&[method, "--distance=1M", "--size=8M"])
+        })
+        .collect()
+}
+
+#[test]
+fn own_handler() {
+    unnoticed("own_handler");
+}
+
+#[test]
+fn default_death() {
+    unnoticed("default_death");
+}
+
+#[test]
+fn sent_signals() {
+    unnoticed("sent_signals");
+}
+
+#[test]
+fn changed_mappings() {
+    unnoticed("changed_mappings");
+}
+
+#[test]
+fn buffers_for_calls() {
+    for report in unnoticed("buffers_for_calls") {
+        assert!(report.text().contains("\"lifted_for_calls\":"), "{report:?}");
+    }
+}
+
+#[test]
+fn address_reuse() {
+    unnoticed("address_reuse");
+}
+
+#[test]
+fn families() {
+    for report in unnoticed("families") {
+        // The parent, four children with a child each, and the one that was executed.
+        assert!(report.active_readers() >= 10, "{:#}", report.0);
+    }
+}
+
+#[test]
+fn many_threads() {
+    unnoticed("many_threads");
+}
+
+#[test]
+fn several_at_once() {
+    unnoticed("several_at_once");
+}
+
+#[test]
+fn private_writes() {
+    unnoticed("private_writes");
+}
+
+#[test]
+fn many_mappings() {
+    for report in unnoticed("many_mappings") {
+        assert!(report.text().contains("more files at once than can be followed"), "{:#}", report.0);
+    }
+}
+
+#[test]
+fn traces() {
+    unnoticed("traces");
+}
