@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, io, path};
 
-use clap::builder::BoolishValueParser;
-
-use super::values::{SizeOrAuto, Unusable, parse_glob, parse_percent, parse_range, parse_size, parse_size_or_auto};
+use super::values::{
+    SizeOrAuto, Unusable, parse_glob, parse_percent, parse_range, parse_size, parse_size_or_auto, parse_switch,
+};
 use crate::options::{DEFAULT_DISTANCE, DEFAULT_SIZE, DataRange, Mode, Protect, RunOptions};
 
 /// Why the options, each usable by itself, make no run.
@@ -71,11 +71,11 @@ pub struct RunArguments {
     report: Option<PathBuf>,
 
     /// Write nothing to stderr
-    #[arg(short, long, env = "PRECACHE_QUIET", hide_env = true, value_parser = BoolishValueParser::new())]
+    #[arg(short, long, env = "PRECACHE_QUIET", hide_env = true, value_parser = parse_switch)]
     quiet: bool,
 
     /// Say more, and print the summary also with --report
-    #[arg(short, long, env = "PRECACHE_VERBOSE", hide_env = true, value_parser = BoolishValueParser::new())]
+    #[arg(short, long, env = "PRECACHE_VERBOSE", hide_env = true, value_parser = parse_switch)]
     verbose: bool,
 
     /// The program and its arguments

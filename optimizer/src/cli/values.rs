@@ -32,6 +32,8 @@ pub enum Unusable {
     TooLarge,
     #[error("less than one page ({PAGE} bytes), which is the smallest checkpoint; give at least {PAGE}, or such as 8M")]
     TooSmall,
+    #[error("neither yes nor no; give true or false")]
+    NotASwitch,
     #[error("not a percentage; give a whole number from 1 to 99")]
     Percent,
     #[error("an empty pattern matches no file; give one such as '/data/*.mdb'")]
@@ -101,6 +103,15 @@ pub fn parse_percent(text: &str) -> Result<u8, Unusable> {
     match text.strip_suffix('%').unwrap_or(text).parse() {
         Ok(percent @ 1..=99) => Ok(percent),
         _ => Err(Unusable::Percent),
+    }
+}
+
+/// What a variable may say in place of a flag.
+pub fn parse_switch(text: &str) -> Result<bool, Unusable> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "" | "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(Unusable::NotASwitch),
     }
 }
 

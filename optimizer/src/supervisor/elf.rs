@@ -72,6 +72,7 @@ fn is_sanitizer_build<'d, R: ReadRef<'d>>(
         }))
     };
     // A runtime within the program starts from .preinit_array, so that the large table of all symbols matters for few.
+    // In a stripped program it is not found; such a runtime also starts where it is not the first.
     Ok(defines_runtime(SHT_DYNSYM)? || has_preinit && defines_runtime(SHT_SYMTAB)?)
 }
 

@@ -1,0 +1,130 @@
+//! Arguments and environment are the user's, but for the two variables that injecting takes.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::stage::{finish, supervisor};
+
+/// Arguments and environment as `env -0` prints them.
+fn environment(command: &mut Command) -> Vec<String> {
+    let finished = finish(command.args(["env", "-0"]));
+    assert!(finished.status.success(), "{finished:?}");
+    finished.stdout.split_terminator('\0').map(str::to_owned).collect()
+}
+
+fn prepared() -> Command {
+    let mut command = supervisor();
+    command.env_clear();
+    command
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", std::env::temp_dir())
+        .env("EMPTY", "")
+        .env("LINES", "a\nb=c")
+        .env("PRECACHE_SIZE", "64M")
+        .env("PRECACHE_QUIET", "true");
+    command
+}
+
+#[test]
+fn arguments_are_the_users() {
+    let words = ["", "a b", "--size", "-q", "--", "*", "ä\n", "'\""];
+    let mut command = supervisor();
+    let finished = finish(command.args(["-q", "--", "printf", "%s\\0"]).args(words));
+    assert_eq!(finished.stdout, words.join("\0") + "\0");
+}
+
+#[test]
+fn the_programs_options_are_its_own() {
+    let finished = finish(supervisor().args(["-q", "echo", "--size", "0", "--mode", "-v"]));
+    assert_eq!(finished.stdout, "--size 0 --mode -v\n");
+}
+
+#[test]
+fn the_environment_is_inherited() {
+    let alone = environment(prepared().args(["--mode", "off"]));
+    assert!(alone.contains(&"PRECACHE_SIZE=64M".to_owned()), "{alone:?}");
+    let mut supervised = environment(&mut prepared());
+    supervised.retain(|entry| !is_ours(entry));
+    assert_eq!(supervised, alone);
+}
+
+fn is_ours(entry: &str) -> bool {
+    entry.starts_with("LD_PRELOAD=") || entry.starts_with("PRECACHE_READER=")
+}
+
+/// The value of a variable of a program that is injected.
+fn value(command: &mut Command, name: &str) -> String {
+    let entries = environment(command);
+    let prefix = format!("{name}=");
+    let values: Vec<_> = entries.iter().filter_map(|entry| entry.strip_prefix(&prefix)).collect();
+    let [value] = values[..] else { panic!("one {name} in {entries:?}") };
+    value.to_owned()
+}
+
+#[test]
+fn libraries_to_preload_keep_their_order() {
+    let ours = value(&mut prepared(), "LD_PRELOAD");
+    assert!(ours.ends_with("/libprecache_inject.so"), "{ours}");
+    // Libraries of no effect, which every machine has.
+    for existing in ["libm.so.6", "libm.so.6:libdl.so.2", "libm.so.6 libdl.so.2"] {
+        let both = value(prepared().env("LD_PRELOAD", existing), "LD_PRELOAD");
+        assert_eq!(both, format!("{ours}:{existing}"));
+    }
+    assert_eq!(value(prepared().env("LD_PRELOAD", ""), "LD_PRELOAD"), ours);
+    assert_eq!(value(prepared().env("LD_PRELOAD", &ours), "LD_PRELOAD"), ours);
+}
+
+#[test]
+fn the_reader_is_told_the_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let file = folder.join("train.mdb");
+    std::fs::write(&file, "").unwrap();
+    std::os::unix::fs::symlink(&file, folder.join("link")).unwrap();
+    let mut command = prepared();
+    command.current_dir(&folder).args([
+        "--distance=4M",
+        "--threshold=60",
+        "--min-file=1M",
+        "--protect=guard",
+        "--mode=detect",
+        "--data=*.mdb",
+        "--data=/a:b/*",
+        "--exclude=x[!y]",
+        "--range=link:1M..2M",
+        "--range=train.mdb:0..4096",
+    ]);
+    let settings = value(&mut command, "PRECACHE_READER");
+    let mut values = BTreeMap::<_, Vec<_>>::new();
+    for line in settings.lines() {
+        let (key, value) = line.split_once('=').unwrap();
+        values.entry(key).or_default().push(value);
+    }
+    for (key, expected) in [
+        ("mode", vec!["detect"]),
+        ("distance", vec!["4194304"]),
+        ("size", vec!["67108864"]),
+        ("threshold", vec!["60"]),
+        ("min_file", vec!["1048576"]),
+        ("protect", vec!["guard"]),
+        ("data", vec!["*.mdb", "/a:b/*"]),
+        ("exclude", vec!["x[!y]"]),
+        ("range", vec![&*format!("{}:1048576..2097152", file.display()), &*format!("{}:0..4096", file.display())]),
+    ] {
+        assert_eq!(values.get(key), Some(&expected), "{key} in {settings}");
+    }
+    assert!(values["socket"][0].len() > 1 && !values["socket"][0].starts_with('\0'));
+    values["session"][0].parse::<u64>().unwrap();
+    values["supervisor"][0].parse::<u32>().unwrap();
+}
+
+#[test]
+fn flags_beat_variables() {
+    let mut command = prepared();
+    command.env("PRECACHE_DATA", "a*:b*").env("PRECACHE_EXCLUDE", "c*:d*").args(["--size=128M", "--data=e*"]);
+    let settings = value(&mut command, "PRECACHE_READER");
+    for line in ["size=134217728", "data=e*", "exclude=c*", "exclude=d*"] {
+        assert!(settings.lines().any(|set| set == line), "{line} in {settings}");
+    }
+    assert!(!settings.contains("data=a*"), "{settings}");
+}

@@ -1,0 +1,12 @@
+//! The supervisor seen from both sides: the program must not notice it, nor who started it.
+
+mod descriptors;
+mod ending;
+mod environment;
+mod input;
+mod library;
+mod process;
+mod signals;
+mod stage;
+mod targets;
+mod terminal;

@@ -1,0 +1,114 @@
+//! The supervisor and the program live, stop and die together.
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::stage::{Running, children, quietly, state, until};
+
+#[test]
+fn the_program_dies_with_a_killed_supervisor() {
+    let (mut running, program) = Running::announce(&[]);
+    let family = children(running.pid());
+    assert!(family.iter().any(|(pid, _)| *pid == program), "{family:?}");
+    kill(Pid::from_raw(running.pid()), Signal::SIGKILL).unwrap();
+    running.child.wait().unwrap();
+    for (pid, name) in family {
+        until(&format!("{name} dies too"), || state(pid).is_none());
+    }
+}
+
+#[test]
+fn nothing_is_left_after_the_program() {
+    let (running, program) = Running::announce(&[]);
+    let family = children(running.pid());
+    kill(Pid::from_raw(program), Signal::SIGKILL).unwrap();
+    let (status, _) = running.rest();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
+    for (pid, _) in family {
+        assert_eq!(state(pid), None, "it was reaped before the supervisor ended");
+    }
+}
+
+#[test]
+fn group_and_session_are_shared() {
+    let (running, program) = Running::announce(&[]);
+    let place = |pid| {
+        let pid = Some(Pid::from_raw(pid));
+        (nix::unistd::getpgid(pid).unwrap(), nix::unistd::getsid(pid).unwrap())
+    };
+    assert_eq!(place(program), place(running.pid()));
+    assert_eq!(place(program).0.as_raw(), running.pid());
+}
+
+#[test]
+fn a_stop_of_the_program_is_a_stop_of_ours() {
+    for (signal, to_group) in [
+        (Signal::SIGTSTP, false),
+        (Signal::SIGTSTP, true),
+        (Signal::SIGTTIN, false),
+        (Signal::SIGTTOU, true),
+        (Signal::SIGSTOP, true),
+    ] {
+        let ours = (signal as i32).to_string();
+        let (mut running, program) = Running::announce(&[&ours]);
+        let supervisor = Pid::from_raw(running.pid());
+        for _ in 0..3 {
+            match to_group {
+                true => killpg(supervisor, signal).unwrap(),
+                false => kill(supervisor, signal).unwrap(),
+            }
+            let stopped = waitpid(supervisor, Some(WaitPidFlag::WUNTRACED)).unwrap();
+            assert_eq!(stopped, WaitStatus::Stopped(supervisor, signal));
+            until("the program has stopped", || state(program) == Some('T'));
+            match to_group {
+                true => killpg(supervisor, Signal::SIGCONT).unwrap(),
+                false => kill(supervisor, Signal::SIGCONT).unwrap(),
+            }
+            assert_eq!(running.line(), format!("got {}", libc::SIGCONT), "{signal}, group: {to_group}");
+        }
+        kill(supervisor, Signal::SIGUSR1).unwrap();
+        assert_eq!(running.line(), format!("got {}", libc::SIGUSR1), "both go on");
+    }
+}
+
+#[test]
+fn a_stop_that_the_program_handles_stops_nobody() {
+    let (mut running, _) = Running::announce(&[]);
+    let supervisor = Pid::from_raw(running.pid());
+    for to_group in [false, true] {
+        match to_group {
+            true => killpg(supervisor, Signal::SIGTSTP).unwrap(),
+            false => kill(supervisor, Signal::SIGTSTP).unwrap(),
+        }
+        assert_eq!(running.line(), format!("got {}", libc::SIGTSTP));
+        kill(supervisor, Signal::SIGUSR1).unwrap();
+        assert_eq!(running.line(), format!("got {}", libc::SIGUSR1), "the supervisor is awake");
+    }
+}
+
+#[test]
+fn an_ignored_hangup_spares_both() {
+    // As nohup starts it.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" -q -- sh -c 'echo ready; read line; echo $line'"]);
+    command.arg(precache_tests::programs::precache_run());
+    let mut running = Running::start(&mut command);
+    assert_eq!(running.line(), "ready");
+    let supervisor = Pid::from_raw(running.pid());
+    kill(supervisor, Signal::SIGHUP).unwrap();
+    killpg(supervisor, Signal::SIGHUP).unwrap();
+    std::io::Write::write_all(&mut running.child.stdin.take().unwrap(), b"alive\n").unwrap();
+    let (status, rest) = running.rest();
+    assert_eq!((status.code(), rest.as_str()), (Some(0), "alive\n"));
+}
+
+#[test]
+fn children_that_outlive_the_program_outlive_us() {
+    let mut command = quietly(["sh", "-c", "sleep 1000 >&- 2>&- <&- & echo $!"]);
+    let mut running = Running::start(&mut command);
+    let orphan: i32 = running.line().parse().unwrap();
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    assert!(state(orphan).is_some());
+    kill(Pid::from_raw(orphan), Signal::SIGKILL).unwrap();
+}
