@@ -93,7 +93,7 @@ fn arm(
         protection: mapped.protection,
         distance: settings.distance,
         // SAFETY: the program has not been told the address yet; private mappings get no guards.
-        method: unsafe { protect::choose(first, settings.protect, shared && !writable) },
+        method: unsafe { protect::choose(first, (end - start) as usize, settings.protect, shared && !writable) },
     };
     // A fault while the signal is blocked kills; threads that begin later inherit the mask.
     let mask = sys::set_mask(sys::SignalSet::MAX);

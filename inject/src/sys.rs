@@ -84,6 +84,14 @@ pub fn futex_wake(word: &core::sync::atomic::AtomicU32) -> bool {
     woken == Ok(1)
 }
 
+/// A clock in milliseconds, from 1; it moves in steps of a few.
+pub fn milliseconds() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills in the structure, whose layout on 64-bit Linux is libc's.
+    let _ = unsafe { syscall!(Sysno::clock_gettime, libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
+    1 + now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
 pub fn yield_now() {
     // SAFETY: no arguments, no effect on memory.
     let _ = unsafe { syscall!(Sysno::sched_yield) };

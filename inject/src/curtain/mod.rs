@@ -1,40 +1,50 @@
 //! Where a mapping is protected, and what changes when a checkpoint is hit. Pure: no calls, no clock.
 //!
-//! A new mapping is protected as a whole, one `PROT_NONE` area: the **curtain**. Every reader opens a **window** in
-//! it where it first faults, in small steps at first, so that its start address and its pattern are seen exactly;
-//! then up to the next **checkpoint** of the grid. The window's trail is closed again behind the reader, which
-//! re-arms what the next epoch must trip.
+//! A new mapping is protected as a whole, one `PROT_NONE` area: the **curtain**. Every reader opens it where it first
+//! faults, in small steps at first, so that its start address and its pattern are seen exactly; then up to the next
+//! **checkpoint** of the grid, where the curtain begins again.
 //!
 //! ```text
-//!        closed         trail     reader      checkpoint              closed
-//!  |################|.............R..........|##################################|
-//!                   start                    end = next multiple of `distance`,
-//!                                                  or a threshold that lies before it
+//!       open, read already        reader      checkpoint             never touched
+//!  |..S............S............S...R........|####################################|
+//!     sentinels, one a coarse cell           next multiple of `distance`,
+//!                                            or a threshold that lies before it
 //! ```
 //!
-//! With guard regions the window is opened a whole **zone** ahead, and the checkpoints inside it are guarded pages:
-//! cheaper than moving the curtain, and without the lock that this takes.
+//! What has been read stays open: closing it again would cost a page table entry for every page of it. Only
+//! **sentinels** are re-armed behind the reader, where it tripped, bounded in number; the first one lies where it
+//! began, so the next epoch is seen at its first byte. A reader that comes back gets its checkpoints placed in front of
+//! it one by one.
 //!
-//! So the whole mapping costs two mapped areas per stream, whatever its length, and a jump to anywhere is seen.
+//! So a mapping costs a bounded number of kernel mappings, whatever its length; every jump to what was never touched is
+//! seen, and jumps elsewhere at the next sentinel.
 //!
 //! Offsets are bytes from the start of the protected part; pages are given by the offset of their first byte.
 
+mod spans;
+
+pub use self::spans::Span;
+use self::spans::Spans;
 use precache_contract::{PAGE, segment::Method};
 
 /// Readers of one mapping that are followed at a time; the one that has not moved for longest gives way.
-const WINDOWS: usize = 32;
+const STREAMS: usize = 32;
 
-/// What is opened at a time while the pattern is not known yet: what one fault maps around itself (`fault_around_bytes`).
+/// What is opened at a time while the pattern is not known yet: what one fault maps around itself
+/// (`fault_around_bytes`). Also the width of a checkpoint in the open part, so that a reader that skips meets it.
 pub const STEP: u64 = 64 << 10;
 
-/// Trips in small steps before a window opens up to the next checkpoint.
+/// Trips in small steps before a reader gets on up to the next checkpoint.
 const LEARN: u32 = 4;
 
 /// Last trips whose pages stay open whatever happens, so that an instruction that needs several gets on.
 const RECENT: usize = 4;
 
-/// Checkpoints in a zone of guarded pages.
-const ZONE: u64 = 16;
+/// Cells of the mapping that keep one sentinel each.
+const COARSE: u64 = 48;
+
+/// Checkpoints in the open part: the sentinels, and one in front of each reader.
+const CHECKPOINTS: usize = COARSE as usize + STREAMS + 1;
 
 /// Trips after which the pattern is judged, and how many of them must have carried a stream on.
 const BLOCK: u32 = 64;
@@ -48,23 +58,6 @@ const SENTINELS: u64 = 16;
 
 /// Times that a pattern judged random is looked at again.
 const SECOND_LOOKS: u32 = 4;
-
-/// Part of the mapping: `start..end` in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
-    pub start: u64,
-    pub end: u64,
-}
-
-impl Span {
-    fn contains(self, at: u64) -> bool {
-        (self.start..self.end).contains(&at)
-    }
-
-    fn is_empty(self) -> bool {
-        self.start >= self.end
-    }
-}
 
 /// What to do to the page tables, in the order given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +82,12 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Window {
-    open: Span,
-    /// Trips that carried this stream on, one after the other.
+struct Stream {
+    /// Where it tripped last.
+    position: u64,
+    /// The checkpoint in front of it.
+    next: u64,
+    /// Trips that carried it on, one after the other.
     run: u32,
     /// Clock of its last trip; 0: unused.
     stamp: u32,
@@ -112,8 +108,14 @@ pub struct Curtain {
     length: u64,
     distance: u64,
     method: Method,
-    windows: [Window; WINDOWS],
+    /// What is open; the rest is behind the curtain.
+    open: Spans,
+    /// Start of each checkpoint in the open part, `u64::MAX` where there is none.
+    checkpoints: [u64; CHECKPOINTS],
+    streams: [Stream; STREAMS],
     recent: [u64; RECENT],
+    /// When a sentinel was last re-armed.
+    rearmed: u64,
     clock: u32,
     judged: u32,
     carried: u32,
@@ -129,8 +131,11 @@ impl Curtain {
             length,
             distance,
             method,
-            windows: [Window { open: Span { start: 0, end: 0 }, run: 0, stamp: 0 }; WINDOWS],
+            open: Spans::new(),
+            checkpoints: [u64::MAX; CHECKPOINTS],
+            streams: [Stream { position: 0, next: 0, run: 0, stamp: 0 }; STREAMS],
             recent: [u64::MAX; RECENT],
+            rearmed: 0,
             clock: 0,
             judged: 0,
             carried: 0,
@@ -147,7 +152,7 @@ impl Curtain {
     /// Opens everything for good: the mapping is not followed any more.
     pub fn lift(&mut self, apply: &mut dyn FnMut(Action)) {
         self.state = State::Lifted;
-        self.windows = [Window::default(); WINDOWS];
+        self.forget();
         apply(Action::Open(self.whole()));
     }
 
@@ -162,16 +167,15 @@ impl Curtain {
         *self = Self { state, looks: self.looks, ..Self::new(self.length, self.distance, self.method) };
     }
 
-    /// The first page of the span that no window holds, while the curtain is drawn.
+    /// The first page of the span that is protected, while the curtain is drawn.
     pub fn first_closed(&self, span: Span) -> Option<u64> {
-        let mut at = span.start;
-        while self.state == State::Drawn && at < span.end {
-            match self.find(|w| w.open.contains(at)).and_then(|i| self.windows.get(i)) {
-                Some(window) => at = window.open.end,
-                None => return Some(at),
-            }
+        if self.state != State::Drawn {
+            return None;
         }
-        None
+        let behind = self.open.first_gap(span).map(|gap| gap.start);
+        let checkpoints = self.checkpoints.iter().filter(|&&at| at != u64::MAX && at < span.end);
+        let checkpoint = checkpoints.map(|&at| self.checkpoint(at)).filter(|c| c.end > span.start);
+        checkpoint.map(|c| c.start.max(span.start)).chain(behind).min()
     }
 
     /// What a thread opens that cannot wait for its turn at the curtain: the step around its page.
@@ -181,12 +185,15 @@ impl Curtain {
     }
 
     /// A thread touched the protected page `at` (a multiple of the page size, inside the protected part).
-    /// `thresholds` are offsets at which the optimizer wants to hear from the reader.
+    /// `thresholds` are offsets at which the optimizer wants to hear from the reader; `now` is a clock's reading in
+    /// milliseconds, from 1.
     ///
-    /// Every call makes `at` accessible, and none of the last [`RECENT`] pages that tripped is protected by it.
-    pub fn trip(&mut self, at: u64, thresholds: &[u64], apply: &mut dyn FnMut(Action)) -> Verdict {
+    /// Every call makes `at` accessible, and none of the last [`RECENT`] pages that tripped is protected by it. Pages
+    /// that tripped are protected again no faster than one a millisecond, while a trip takes microseconds: so an
+    /// instruction or loop that needs any number of them gets on.
+    pub fn trip(&mut self, at: u64, thresholds: &[u64], now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
         self.clock = self.clock.wrapping_add(1).max(1);
-        let rearmed = self.remember(at);
+        let fallen = self.remember(at);
         match self.state {
             State::Drawn => {}
             State::Resting { left } if left > 1 => {
@@ -200,201 +207,113 @@ impl Curtain {
                 return Verdict::Random;
             }
         }
-        let carried = if let Some(i) = self.find(|w| w.open.contains(at)) {
-            self.hit_inside(i, at, thresholds, rearmed, apply)
-        } else if let Some(i) = self.find(|w| (w.open.end..w.open.end + Self::reach(w, self.distance)).contains(&at)) {
-            self.carry_on(i, at, thresholds, apply)
-        } else {
-            self.open_new(at, thresholds, apply);
-            false
+        self.disarm(at, apply);
+        let (i, from) = match self.stream_at(at) {
+            Some(i) => (i, self.streams.get(i).map_or(at, |stream| stream.next.min(at))),
+            None => (self.begin_stream(), self.step_around(at).start),
         };
-        self.judge(carried, at, apply)
+        let clock = self.clock;
+        let Some(stream) = self.streams.get_mut(i) else { return Verdict::Follow };
+        (stream.position, stream.run, stream.stamp) = (at, stream.run.saturating_add(1), clock);
+        let run = stream.run;
+        let next = self.checkpoint_after(at, run, thresholds);
+        if let Some(stream) = self.streams.get_mut(i) {
+            stream.next = next;
+        }
+        self.open.insert(Span { start: from, end: next }, &self.recent, apply);
+        self.arm(next, apply);
+        let has_sentinel = |&c: &u64| c != u64::MAX && c / self.coarse() == fallen / self.coarse();
+        if fallen != u64::MAX && now != self.rearmed && !self.checkpoints.iter().any(has_sentinel) {
+            self.rearmed = now;
+            self.arm(fallen, apply);
+        }
+        self.judge(run >= RUN, apply)
     }
 
-    fn find(&self, holds: impl Fn(&Window) -> bool) -> Option<usize> {
-        self.windows.iter().position(|w| w.stamp != 0 && holds(w))
+    /// The stream that this trip carries on: the nearest behind it that could have come so far.
+    fn stream_at(&self, at: u64) -> Option<usize> {
+        let reach = |s: &Stream| s.next + if s.run >= LEARN { self.distance.max(STEP) } else { STEP };
+        let streams = self.streams.iter().enumerate();
+        let near = streams.filter(|(_, s)| s.stamp != 0 && s.position <= at && at < reach(s));
+        near.max_by_key(|(_, s)| s.position).map(|(i, _)| i)
     }
 
-    /// How far past its end a window takes a trip for its own stream's.
-    fn reach(window: &Window, distance: u64) -> u64 {
-        if window.run >= LEARN { distance.max(STEP) } else { STEP }
+    /// A place for a new stream: an unused one, or that of the stream which has not moved for longest.
+    fn begin_stream(&mut self) -> usize {
+        let oldest = self.streams.iter().enumerate().min_by_key(|(_, s)| s.stamp).map_or(0, |(i, _)| i);
+        if let Some(stream) = self.streams.get_mut(oldest) {
+            *stream = Stream::default();
+        }
+        oldest
     }
 
-    /// Pushes `at` out at the front of the recent pages and returns the one that fell out at the back.
+    /// Pushes `at` in at the front of the recent pages; returns the one that fell out at the back.
     fn remember(&mut self, at: u64) -> u64 {
-        if self.recent[0] == at {
-            return u64::MAX;
-        }
-        let oldest = self.recent[RECENT - 1];
-        self.recent.copy_within(..RECENT - 1, 1);
+        let known = self.recent.iter().position(|&page| page == at);
+        let fallen = if known.is_some() { u64::MAX } else { self.recent[RECENT - 1] };
+        self.recent.copy_within(..known.unwrap_or(RECENT - 1), 1);
         self.recent[0] = at;
-        if self.recent[1..].contains(&oldest) { u64::MAX } else { oldest }
+        fallen
     }
 
-    /// A guarded page of an open window, or a page that another thread opened in the meantime.
-    fn hit_inside(
-        &mut self,
-        i: usize,
-        at: u64,
-        thresholds: &[u64],
-        rearmed: u64,
-        apply: &mut dyn FnMut(Action),
-    ) -> bool {
-        let clock = self.clock;
-        let Some(window) = self.windows.get_mut(i) else { return false };
-        window.stamp = clock;
-        window.run = window.run.saturating_add(1);
-        let (open, run) = (window.open, window.run);
+    /// The next place where a reader at `at` should trip.
+    fn checkpoint_after(&self, at: u64, run: u32, thresholds: &[u64]) -> u64 {
+        let grid = (at / self.distance + 1).saturating_mul(self.distance);
+        let told = thresholds.iter().map(|told| told - told % PAGE).filter(|&told| told > at).fold(grid, u64::min);
+        let next = if run < LEARN { self.step_around(at).end.min(told) } else { told };
+        next.min(self.length)
+    }
+
+    /// Bytes of a sentinel's cell.
+    fn coarse(&self) -> u64 {
+        self.length.div_ceil(COARSE).max(self.distance)
+    }
+
+    /// The pages of the checkpoint that begins at `at`.
+    fn checkpoint(&self, at: u64) -> Span {
         match self.method {
-            Method::Mprotect => apply(Action::Open(page(at))),
-            Method::Guard => {
-                apply(Action::Lift(at));
-                self.guard_thresholds(
-                    at,
-                    Span { start: at, end: self.grid_after(at).min(open.end) },
-                    thresholds,
-                    apply,
-                );
-                if open.contains(rearmed) && rearmed != at {
-                    apply(Action::Guard(rearmed));
-                }
-            }
-        }
-        run >= RUN
-    }
-
-    /// The reader reached the end of its window, or passed it by less than a distance.
-    fn carry_on(&mut self, i: usize, at: u64, thresholds: &[u64], apply: &mut dyn FnMut(Action)) -> bool {
-        let clock = self.clock;
-        let Some(window) = self.windows.get_mut(i) else { return false };
-        window.stamp = clock;
-        window.run = window.run.saturating_add(1);
-        let (old, run) = (window.open, window.run);
-        let end = self.end_of_opening(at, run, thresholds);
-        // A window that begins within what this one now opens is swallowed by it.
-        let end = end.max(old.end);
-        self.open_and_guard(at, Span { start: old.end, end }, thresholds, apply);
-        let cut = self.trail(Span { start: old.start, end }, at);
-        if cut > old.start {
-            apply(Action::Close(Span { start: old.start, end: cut }));
-        }
-        if let Some(window) = self.windows.get_mut(i) {
-            window.open = Span { start: cut, end };
-        }
-        self.swallow(i);
-        run >= RUN
-    }
-
-    /// A page that no stream was expected to touch.
-    fn open_new(&mut self, at: u64, thresholds: &[u64], apply: &mut dyn FnMut(Action)) {
-        let Some(i) = (0..WINDOWS).min_by_key(|&i| self.windows.get(i).map_or(0, |w| w.stamp)) else { return };
-        let step = self.step_around(at);
-        let open = Span { start: step.start, end: step.end.min(self.boundary_after(at, thresholds)) };
-        let clock = self.clock;
-        let Some(window) = self.windows.get_mut(i) else { return };
-        let old = core::mem::replace(window, Window { open, run: 1, stamp: clock });
-        if old.stamp != 0 {
-            self.close_but_recent(old.open, apply);
-        }
-        // Last, for the old window may have held part of the new one's step.
-        self.open_and_guard(at, open, &[], apply);
-        self.swallow(i);
-    }
-
-    /// Drops other windows that window `i` now covers, and gives those that overlap it the rest.
-    fn swallow(&mut self, i: usize) {
-        let Some(grown) = self.windows.get(i).map(|w| w.open) else { return };
-        for (j, other) in self.windows.iter_mut().enumerate() {
-            if i == j || other.stamp == 0 || other.open.end <= grown.start || other.open.start >= grown.end {
-                continue;
-            }
-            if other.open.end > grown.end {
-                other.open.start = grown.end;
-            } else if other.open.start < grown.start {
-                other.open.end = grown.start;
-            } else {
-                *other = Window::default();
-            }
+            Method::Mprotect => Span { start: at, end: at.saturating_add(STEP).min(self.length) },
+            Method::Guard => page(at),
         }
     }
 
-    /// Closes what a window held except the pages that tripped last.
-    fn close_but_recent(&self, open: Span, apply: &mut dyn FnMut(Action)) {
-        let mut from = open.start;
-        while from < open.end {
-            let next = self.recent.iter().copied().filter(|&r| r >= from && r < open.end).min().unwrap_or(open.end);
-            let span = Span { start: from, end: next };
-            if !span.is_empty() {
-                apply(Action::Close(span));
-            }
-            from = next + PAGE;
-        }
-    }
-
-    fn open_and_guard(&self, at: u64, span: Span, thresholds: &[u64], apply: &mut dyn FnMut(Action)) {
-        if span.is_empty() {
+    /// Protects the checkpoint at `at` in the open part, unless it is protected already, is behind the curtain, or
+    /// holds a page that tripped lately.
+    fn arm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) {
+        let span = self.checkpoint(at);
+        let taken = self.checkpoints.iter().any(|&c| c != u64::MAX && self.checkpoint(c).overlaps(span));
+        if at >= self.length || taken || !self.open.covers(span) || self.recent.iter().any(|&r| span.contains(r)) {
             return;
         }
-        apply(Action::Open(span));
-        if self.method == Method::Guard {
-            let mut checkpoint = self.grid_after(at);
-            while checkpoint < span.end {
-                if checkpoint >= span.start && !self.recent.contains(&checkpoint) {
-                    apply(Action::Guard(checkpoint));
-                }
-                checkpoint += self.distance;
+        let Some(free) = self.checkpoints.iter_mut().find(|c| **c == u64::MAX) else { return };
+        *free = at;
+        apply(match self.method {
+            Method::Mprotect => Action::Close(span),
+            Method::Guard => Action::Guard(at),
+        });
+    }
+
+    /// Opens the checkpoint that holds `at`, if there is one.
+    fn disarm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) {
+        let found = self.checkpoints.iter().position(|&c| c != u64::MAX && self.checkpoint(c).contains(at));
+        match found.and_then(|i| self.checkpoints.get_mut(i)) {
+            Some(entry) => {
+                let start = core::mem::replace(entry, u64::MAX);
+                apply(match self.method {
+                    Method::Mprotect => Action::Open(self.checkpoint(start)),
+                    Method::Guard => Action::Lift(start),
+                });
             }
-            self.guard_thresholds(at, span, thresholds, apply);
+            // Another thread opened it in the meantime, or nobody knows why the page is protected: it is opened in
+            // any case.
+            None if self.open.covers(page(at)) => apply(Action::Open(page(at))),
+            None => {}
         }
-    }
-
-    fn guard_thresholds(&self, at: u64, span: Span, thresholds: &[u64], apply: &mut dyn FnMut(Action)) {
-        for threshold in thresholds.iter().map(|t| t - t % PAGE) {
-            if threshold > at && span.contains(threshold) && !self.recent.contains(&threshold) {
-                apply(Action::Guard(threshold));
-            }
-        }
-    }
-
-    fn grid_after(&self, at: u64) -> u64 {
-        (at / self.distance + 1).saturating_mul(self.distance)
-    }
-
-    /// The next place after `at` where the reader should trip.
-    fn boundary_after(&self, at: u64, thresholds: &[u64]) -> u64 {
-        let thresholds = thresholds.iter().map(|t| t - t % PAGE).filter(|&t| t > at);
-        thresholds.fold(self.grid_after(at), u64::min).min(self.length)
-    }
-
-    fn end_of_opening(&self, at: u64, run: u32, thresholds: &[u64]) -> u64 {
-        let boundary = self.boundary_after(at, thresholds);
-        if run < LEARN {
-            return self.step_around(at).end.min(boundary);
-        }
-        match self.method {
-            Method::Mprotect => boundary,
-            Method::Guard => {
-                let zone = self.distance.saturating_mul(ZONE);
-                (at / zone + 1).saturating_mul(zone).min(self.length)
-            }
-        }
-    }
-
-    /// Up to where the trail of a window can be closed: two distances behind the reader, in front of every page that
-    /// tripped lately, and with guards no less than a zone at a time.
-    fn trail(&self, open: Span, at: u64) -> u64 {
-        let behind = (at - at % self.distance).saturating_sub(2 * self.distance);
-        let cut = self.recent.iter().copied().filter(|&r| open.contains(r)).fold(behind, u64::min);
-        let least = match self.method {
-            Method::Mprotect => PAGE,
-            Method::Guard => self.distance.saturating_mul(ZONE),
-        };
-        if cut >= open.start.saturating_add(least) { cut } else { open.start }
     }
 
     /// Every block of trips, asks whether streams were carried on; if hardly any, access is random and the curtain
     /// only costs.
-    fn judge(&mut self, carried: bool, at: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
+    fn judge(&mut self, carried: bool, apply: &mut dyn FnMut(Action)) -> Verdict {
         self.judged += 1;
         self.carried += u32::from(carried);
         if self.judged < BLOCK {
@@ -405,28 +324,33 @@ impl Curtain {
         if !random {
             return Verdict::Follow;
         }
-        self.windows = [Window::default(); WINDOWS];
-        apply(Action::Open(self.whole()));
         if self.looks >= SECOND_LOOKS {
-            self.state = State::Lifted;
+            self.lift(apply);
             return Verdict::Random;
         }
+        self.forget();
+        apply(Action::Open(self.whole()));
         self.state = State::Resting { left: 1 << self.looks };
         self.looks += 1;
         let spacing = self.length / (SENTINELS + 1) / PAGE * PAGE;
-        if spacing > 0 {
-            for sentinel in (1..=SENTINELS).map(|n| n * spacing) {
-                if sentinel != at && !self.recent.contains(&sentinel) {
-                    apply(Action::Close(page(sentinel)));
-                }
+        for sentinel in (1..=SENTINELS).map(|n| n * spacing) {
+            if spacing > 0 && !self.recent.contains(&sentinel) {
+                apply(Action::Close(page(sentinel)));
             }
         }
         Verdict::Random
     }
 
+    /// Knows of no stream and no open part any more.
+    fn forget(&mut self) {
+        self.open = Spans::new();
+        self.checkpoints = [u64::MAX; CHECKPOINTS];
+        self.streams = [Stream::default(); STREAMS];
+    }
+
     fn draw_again(&mut self, apply: &mut dyn FnMut(Action)) {
         self.state = State::Drawn;
-        self.close_but_recent(self.whole(), apply);
+        self.whole().without(&self.recent, &mut |span| apply(Action::Close(span)));
     }
 }
 

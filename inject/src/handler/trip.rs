@@ -114,7 +114,9 @@ fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
         }
     }
     let mut failed = false;
-    let verdict = turn.curtain().trip(at, &thresholds, &mut |action| failed |= protect::perform(held, action).is_err());
+    let verdict = turn
+        .curtain()
+        .trip(at, &thresholds, sys::milliseconds(), &mut |action| failed |= protect::perform(held, action).is_err());
     if failed {
         return lift(segment, held, turn, Refusal::ProtectFailed);
     }
