@@ -2,11 +2,13 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use precache_tests::programs::{compile, precache_run};
 use tempfile::TempDir;
@@ -96,6 +98,11 @@ impl Running {
 
     pub fn line(&mut self) -> String {
         let mut line = String::new();
+        if self.stdout.buffer().is_empty() {
+            let mut ready = [PollFd::new(self.stdout.get_ref().as_fd(), PollFlags::POLLIN)];
+            let polled = poll(&mut ready, PollTimeout::from(20_000u16)).expect("poll works");
+            assert!(polled > 0, "no line came");
+        }
         self.stdout.read_line(&mut line).expect("a line");
         line.trim_end().to_owned()
     }

@@ -46,8 +46,8 @@ impl Arrival {
         (signal != 0).then_some(Self { signal, code, sender, value })
     }
 
-    fn is_stop(self) -> bool {
-        matches!(self.signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+    fn is_job_control(self) -> bool {
+        matches!(self.signal, libc::SIGCONT | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
     }
 }
 
@@ -145,12 +145,13 @@ fn withhold_group(arrivals: &mut Vec<Arrival>, inbox: &Inbox, sentry: &mut Sentr
     Ok(())
 }
 
-/// As the kernel does in a queue, a stop ends a SIGCONT that waits and the other way round: the later decides. For one
-/// that was sent to the group, the sentry's record has ended in just that way, and nothing would withhold it.
+/// Of the signals that stop and continue, the last decides, as in the kernel's queues, where a stop ends a SIGCONT that
+/// waits and the other way round. Where the group got one of them, the sentry's record may have ended in just that way
+/// (also by a SIGSTOP, which no one reads), so that nothing would withhold it.
 fn add_later(arrivals: &mut Vec<Arrival>, later: Vec<Arrival>) {
-    let continues = later.iter().any(|arrival| arrival.signal == libc::SIGCONT);
-    let stops = later.iter().any(|arrival| arrival.is_stop());
-    arrivals.retain(|arrival| !(stops && arrival.signal == libc::SIGCONT || continues && arrival.is_stop()));
+    if later.iter().any(|arrival| arrival.is_job_control()) {
+        arrivals.retain(|arrival| !arrival.is_job_control());
+    }
     arrivals.extend(later);
 }
 
