@@ -13,7 +13,9 @@ fn first_half_with(fault: &str) -> Option<String> {
     let file = flat_file(64);
     let storage = SlowStorage::mount(scratch(), &["--latency=200us", &format!("--fault={fault}")]);
     let half = |path: &std::path::Path| {
-        Program::new([program("map-reader").as_os_str(), path.as_os_str(), "--end=32M".as_ref()])
+        // Computing, so that filling is ahead.
+        let arguments = ["--end=32M", "--compute-us-per-mb=20000"].map(AsRef::as_ref);
+        Program::new([program("map-reader").as_os_str(), path.as_os_str()].into_iter().chain(arguments))
     };
     let (left, report) = half(&storage.path().join("flat-64M")).under(&[]);
     assert_eq!(left.stdout, half(&file).alone().stdout);

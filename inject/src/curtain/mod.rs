@@ -222,11 +222,7 @@ impl Curtain {
         }
         self.open.insert(Span { start: from, end: next }, &self.recent, apply);
         self.arm(next, apply);
-        let has_sentinel = |&c: &u64| c != u64::MAX && c / self.coarse() == fallen / self.coarse();
-        if fallen != u64::MAX && now != self.rearmed && !self.checkpoints.iter().any(has_sentinel) {
-            self.rearmed = now;
-            self.arm(fallen, apply);
-        }
+        self.leave_sentinel(fallen, now, apply);
         self.judge(run >= RUN, apply)
     }
 
@@ -258,7 +254,9 @@ impl Curtain {
 
     /// The next place where a reader at `at` should trip.
     fn checkpoint_after(&self, at: u64, run: u32, thresholds: &[u64]) -> u64 {
-        let grid = (at / self.distance + 1).saturating_mul(self.distance);
+        // A reader just before a grid point, at a sentinel's first page, gets on to the one after.
+        let from = at + STEP.min(self.distance) - 1;
+        let grid = (from / self.distance + 1).saturating_mul(self.distance);
         let told = thresholds.iter().map(|told| told - told % PAGE).filter(|&told| told > at).fold(grid, u64::min);
         let next = if run < LEARN { self.step_around(at).end.min(told) } else { told };
         next.min(self.length)
@@ -279,18 +277,36 @@ impl Curtain {
 
     /// Protects the checkpoint at `at` in the open part, unless it is protected already, is behind the curtain, or
     /// holds a page that tripped lately.
-    fn arm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) {
+    fn arm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) -> bool {
         let span = self.checkpoint(at);
         let taken = self.checkpoints.iter().any(|&c| c != u64::MAX && self.checkpoint(c).overlaps(span));
         if at >= self.length || taken || !self.open.covers(span) || self.recent.iter().any(|&r| span.contains(r)) {
-            return;
+            return false;
         }
-        let Some(free) = self.checkpoints.iter_mut().find(|c| **c == u64::MAX) else { return };
+        let Some(free) = self.checkpoints.iter_mut().find(|c| **c == u64::MAX) else { return false };
         *free = at;
         apply(match self.method {
             Method::Mprotect => Action::Close(span),
             Method::Guard => Action::Guard(at),
         });
+        true
+    }
+
+    /// Re-arms a page that tripped some trips ago, if its cell has no checkpoint left.
+    fn leave_sentinel(&mut self, at: u64, now: u64, apply: &mut dyn FnMut(Action)) {
+        let cell = self.coarse();
+        let is_kept = self.checkpoints.iter().any(|&c| c != u64::MAX && c / cell == at / cell);
+        if at == u64::MAX || now == self.rearmed || is_kept {
+            return;
+        }
+        let start = match self.method {
+            // The step that a reader begins with does not reach into its next one.
+            Method::Mprotect => self.step_around(at).start,
+            Method::Guard => at,
+        };
+        if self.arm(start, apply) {
+            self.rearmed = now;
+        }
     }
 
     /// Opens the checkpoint that holds `at`, if there is one.

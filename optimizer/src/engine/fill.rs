@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 pub enum Engine {
     /// `pread` into a buffer that is thrown away: works everywhere, and costs a copy.
     Read,
-    /// `readahead(2)`, then one byte read to wait for it: no copy. Does nothing where the file system's read-ahead is
+    /// `readahead(2)`, then a byte read at each end to wait for it: no copy. Does nothing where the file system's read-ahead is
     /// off (Lustre).
     ReadAhead,
 }
@@ -69,9 +69,11 @@ fn read_ahead(file: &DataFile, chunk: &Range<u64>) -> Result<()> {
     if asked != 0 {
         return Err(Error::last_os_error());
     }
-    let mut byte = [0u8];
-    match file.file.read_at(&mut byte, chunk.end - 1)? {
-        0 => Err(Error::new(ErrorKind::UnexpectedEof, "the file is shorter than it was")),
-        _ => Ok(()),
+    // Both ends: a request that failed leaves pages that are in the cache but must be read again, and fail again.
+    for offset in [chunk.start, chunk.end - 1] {
+        if file.file.read_at(&mut [0u8], offset)? == 0 {
+            return Err(Error::new(ErrorKind::UnexpectedEof, "the file is shorter than it was"));
+        }
     }
+    Ok(())
 }

@@ -11,6 +11,12 @@ const STEP: u64 = 64 << 10;
 /// Faults one after the other, each a step further, that make a stream.
 const FAULTS: u32 = 3;
 
+/// How far behind a checkpoint a reader that skips may touch its first byte.
+const SKIP: u64 = 1 << 20;
+
+/// Checkpoints that a reader may miss because other threads open them.
+const LEAPS: u64 = 4;
+
 /// Streams followed at a time.
 const STREAMS: usize = 32;
 
@@ -128,16 +134,24 @@ impl Streams {
         decision
     }
 
-    /// The stream that this trip carries on: the nearest behind it that could have come so far.
+    /// The stream that this trip carries on: the nearest behind it that was expected here.
     fn stream_at(&self, position: u64) -> Option<usize> {
-        let reach = |stream: &Stream| match &stream.windows {
-            Some(windows) => stream.last.max(windows.end()) + 2 * self.distance,
-            None if stream.faults < FAULTS => stream.last + 2 * STEP,
-            None => stream.last + 2 * self.distance.max(STEP),
-        };
         let candidates = self.streams.iter().enumerate();
-        let near = candidates.filter(|(_, s)| s.last <= position && position <= reach(s));
-        near.max_by_key(|(_, s)| s.last).map(|(index, _)| index)
+        let expected = candidates.filter(|(_, s)| s.last <= position && self.is_expected(s, position));
+        expected.max_by_key(|(_, s)| s.last).map(|(index, _)| index)
+    }
+
+    /// Whether a stream's next trip may be at this position, ahead of its last: at its next checkpoint or shortly
+    /// behind, as a reader that skips; or at a later one, if another thread opened that.
+    fn is_expected(&self, stream: &Stream, position: u64) -> bool {
+        if stream.faults < FAULTS {
+            return position <= stream.last + 2 * STEP;
+        }
+        let grid = (stream.last / self.distance + 1) * self.distance;
+        let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
+        let next = thresholds.filter(|&t| t > stream.last).fold(grid, u64::min).max(stream.last + STEP);
+        let on_grid = position.is_multiple_of(self.distance) && position <= stream.last + LEAPS * self.distance;
+        position <= next + SKIP || on_grid
     }
 
     fn advance(&mut self, index: usize, position: u64) -> Decision {
