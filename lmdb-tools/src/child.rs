@@ -4,7 +4,7 @@
 //! nothing but the exit status has to come back, and it works wherever the commands are mounted.
 
 use std::env;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{self, Command, ExitCode, ExitStatus};
 
@@ -29,8 +29,11 @@ pub fn isolated(database: &Path, work: impl FnOnce() -> anyhow::Result<ExitCode>
         setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot turn core files off")?;
         return work();
     }
+    let mut arguments = env::args_os();
     let status = Command::new("/proc/self/exe")
-        .args(env::args_os().skip(1))
+        // A program that goes by several names acts by the one it was called with.
+        .arg0(arguments.next().unwrap_or_default())
+        .args(arguments)
         .env(PARENT, process::id().to_string())
         .status()
         .context("cannot start this program again to walk the database in a process of its own")?;

@@ -1,7 +1,7 @@
 //! The binary record map: where every record of a database lies, in a few bytes each.
 //!
 //! ```text
-//! file     = "PCLMAP\x00\x01" version-of-the-database section* 0x00 records
+//! file     = "PCLMAP\x00\x01" version section* 0x00 records
 //! version  = page-size file-size transaction                     all three varints
 //! section  = 0x01 name-length name flags record* 0x00            the unnamed database has length 0; flags: bit 0
 //!                                                                duplicates, bit 1 integer keys
