@@ -47,6 +47,7 @@ impl Served {
         output.read_line(&mut line).expect("the reader speaks");
         if line.is_empty() {
             eprintln!("skipped: no mount namespace can be made here");
+            let _ = supervisor.wait();
             return None;
         }
         assert_eq!(line, "half\n");
