@@ -1,0 +1,45 @@
+# `make demo` shows what precache does, `make test` tests it, `make bench` measures it; each installs what is missing
+# (Debian, Ubuntu).
+
+PROFILE := release
+TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: build demo test bench tools-demo tools-test tools-bench
+
+build: tools-build
+	cargo build --$(PROFILE) --package precache --package precache-demos --package precache-benches
+
+# Reads 1 GiB from slow storage in four ways and prints one table. KEEP=1 keeps the data for the next time.
+demo: tools-demo build
+	$(TARGET)/precache-bench demo
+
+# Everything, on real programs, real LMDBs and real FUSE mounts.
+test: tools-test
+	cargo test --workspace
+
+# Writes docs/results. BENCH="--quick" or BENCH="--size 4G --repetitions 10" and so on: precache-bench --help.
+bench: tools-bench build
+	$(TARGET)/precache-bench all $(BENCH)
+
+# $(call install,PROGRAM,PACKAGE): installs the package if there is no such program.
+install = @command -v $(1) > /dev/null || \
+	{ echo "$(1) is missing: installing $(2)"; $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y $(2); }
+
+.PHONY: tools-build
+tools-build:
+	$(call install,cc,build-essential)
+
+# Without them the demonstration still works, on the local disk.
+tools-demo:
+	-$(call install,fusermount3,fuse3)
+
+tools-bench: tools-demo
+	-$(call install,vmtouch,vmtouch)
+
+# Headers of libacl, Python readers, and what the tests look through.
+TEST_PACKAGES := acl attr fuse3 gcc libacl1-dev libc6-dev lmdb-utils make pkg-config procps python3 python3-lmdb \
+	python3-numpy strace util-linux
+tools-test:
+	@dpkg -s $(TEST_PACKAGES) > /dev/null 2>&1 || \
+	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y $(TEST_PACKAGES); }

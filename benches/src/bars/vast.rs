@@ -1,0 +1,117 @@
+//! A file of 240 GiB costs its reader next to nothing.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use anyhow::{Context, ensure};
+use nix::time::{ClockId, clock_gettime};
+use precache::supervisor::RunReport;
+use serde::Deserialize;
+
+use super::Bar;
+use crate::bench::Bench;
+use crate::data;
+use crate::statistics::Spread;
+use crate::verdict::Verdict;
+
+const LENGTH: u64 = 240 << 30;
+
+/// What vast-reader tells of itself.
+#[derive(Deserialize)]
+struct Told {
+    /// On the monotonic clock.
+    first_byte_at: f64,
+    maps: u64,
+    page_table_kilobytes: u64,
+    fork_seconds: f64,
+}
+
+/// What one run of it showed.
+struct Seen {
+    ready: f64,
+    told: Told,
+    optimizer_kilobytes: u64,
+}
+
+pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
+    let file = data::sparse(bench, LENGTH)?.join("vast");
+    let ways = [None, Some("guard"), Some("mprotect")];
+    let mut seen = ways.map(|_| Vec::new());
+    for _ in 0..bench.settings.repetitions {
+        for (way, seen) in ways.iter().zip(&mut seen) {
+            seen.push(look(bench, &file, *way)?);
+        }
+    }
+    let median = |runs: &[Seen], value: fn(&Seen) -> f64| {
+        Spread::of(runs.iter().map(value)).map(|spread| spread.median).context("it ran at least once")
+    };
+    let mut bars = Vec::new();
+    for (way, injected) in ways.iter().zip(&seen).filter_map(|(way, runs)| Some(((*way)?, runs))) {
+        let gain = |value: fn(&Seen) -> f64| -> anyhow::Result<f64> {
+            Ok(median(injected, value)? - median(&seen[0], value)?)
+        };
+        let mut judge = |what: &str, value: f64, bar: f64, unit: &str| {
+            let requirement = format!("240 GiB, {way}: {what} under {bar} {unit}");
+            bars.push(Bar::new(requirement, format!("{value:.2} {unit}"), Verdict::is(value <= bar)));
+        };
+        judge("first byte later by", gain(|run| run.ready)? * 1e3, 100.0, "ms");
+        let resident = injected.iter().map(|run| run.optimizer_kilobytes).max().unwrap_or(0);
+        judge("optimizer resident", resident as f64 / 1024.0, 32.0, "MiB");
+        judge("map count gained", gain(|run| run.told.maps as f64)?, 256.0, "VMAs");
+        judge("page tables gained", gain(|run| run.told.page_table_kilobytes as f64)? / 1024.0, 16.0, "MiB");
+        judge("a fork longer by", gain(|run| run.told.fork_seconds)? * 1e3, 2.0, "ms");
+    }
+    Ok(bars)
+}
+
+fn look(bench: &Bench, file: &Path, protect: Option<&str>) -> anyhow::Result<Seen> {
+    let report = bench.programs.home().join("vast.json");
+    let mut words = Vec::new();
+    if let Some(method) = protect {
+        words.push(bench.programs.path("precache-run").into_os_string());
+        words.extend(["-q", "--distance", "8M", "--protect", method, "--report"].map(Into::into));
+        words.extend([report.clone().into(), "--".into()]);
+    }
+    words.extend([bench.programs.path("vast-reader").into(), file.into()]);
+    let start = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
+    let mut command = bench.programs.command(&words);
+    let mut reader = Stopped(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start it")?);
+    let mut line = String::new();
+    BufReader::new(reader.0.stdout.as_mut().context("it was given a pipe")?).read_line(&mut line)?;
+    let told: Told = serde_json::from_str(&line).context("vast-reader says above what went wrong")?;
+    let optimizer_kilobytes = if protect.is_some() { most_resident(&bench.programs.path("precache-run"))? } else { 0 };
+    drop(reader.0.stdin.take());
+    let status = reader.0.wait()?;
+    ensure!(status.success(), "vast-reader failed with {status}");
+    if protect.is_some() {
+        let report: RunReport = serde_json::from_slice(&fs::read(&report)?)?;
+        let trips = report.session.iter().flat_map(|session| &session.readers).map(|reader| reader.trips).sum::<u64>();
+        ensure!(trips > 0, "nothing was protected, so nothing was measured: {:?}", report.reasons);
+    }
+    let started = start.tv_sec() as f64 + start.tv_nsec() as f64 / 1e9;
+    Ok(Seen { ready: told.first_byte_at - started, told, optimizer_kilobytes })
+}
+
+/// The most that the service was ever resident with: a process that runs our program as `precache service`.
+fn most_resident(program: &Path) -> anyhow::Result<u64> {
+    let processes = procfs::process::all_processes()?.flatten();
+    let services = processes.filter(|process| {
+        process.exe().is_ok_and(|exe| exe == program)
+            && process.cmdline().is_ok_and(|words| words.get(1).is_some_and(|word| word == "service"))
+    });
+    let most = services.filter_map(|service| service.status().ok()?.vmhwm).max();
+    most.with_context(|| format!("no optimizer is running: {} has no service process", program.display()))
+}
+
+/// A reader that does not outlive this value.
+struct Stopped(Child);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

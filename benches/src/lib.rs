@@ -1,1 +1,0 @@
-//! What is measured: the paper's figures, bars and peers.

@@ -1,0 +1,70 @@
+//! Where and when something was measured.
+
+use std::fs;
+use std::process::Command;
+
+use procfs::{CpuInfo, Current, LoadAverage, Meminfo};
+use serde::Serialize;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: usize,
+    pub memory_bytes: u64,
+    pub kernel: String,
+    /// Read-ahead of the disk that the scratch folder is on, in KiB.
+    pub disk_read_ahead: Option<u64>,
+    pub user: String,
+    pub date: String,
+    /// What else kept the machine busy when the measurement began.
+    pub load_average: f32,
+    /// The state of the sources, if they are a git repository.
+    pub commit: Option<String>,
+}
+
+impl Machine {
+    pub fn here(scratch: &std::path::Path) -> Self {
+        let cpus = CpuInfo::current().ok();
+        let model = cpus.as_ref().and_then(|cpus| cpus.model_name(0)).unwrap_or("unknown");
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Self {
+            cpu: model.to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: Meminfo::current().map_or(0, |memory| memory.mem_total),
+            kernel: format!("Linux {}", release.trim()),
+            disk_read_ahead: read_ahead(scratch),
+            user: if nix::unistd::geteuid().is_root() { "root" } else { "ordinary" }.to_owned(),
+            date: told_by("date", &["-u", "+%Y-%m-%d %H:%M UTC"]).unwrap_or_default(),
+            load_average: LoadAverage::current().map_or(0.0, |load| load.one),
+            commit: told_by("git", &["rev-parse", "--short", "HEAD"]),
+        }
+    }
+
+    /// One line for people.
+    pub fn line(&self) -> String {
+        format!(
+            "{}, {} cores, {:.0} GiB memory, {}, disk read-ahead {} KiB, {} user, load {:.1} at the start, {}{}",
+            self.cpu,
+            self.cores,
+            self.memory_bytes as f64 / f64::from(1 << 30),
+            self.kernel,
+            self.disk_read_ahead.map_or("unknown".to_owned(), |kilobytes| kilobytes.to_string()),
+            self.user,
+            self.load_average,
+            self.date,
+            self.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}")),
+        )
+    }
+}
+
+fn read_ahead(path: &std::path::Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let device = path.metadata().ok()?.dev();
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).ok()?.trim().parse().ok()
+}
+
+fn told_by(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,52 @@
+//! precache-bench: measures what precache promises, beside what else one could do.
+
+mod bars;
+mod bench;
+mod cache;
+mod configuration;
+mod data;
+mod demo;
+mod figure7;
+mod figure8;
+mod machine;
+mod measure;
+mod options;
+mod programs;
+mod readahead;
+mod results;
+mod statistics;
+mod storage;
+mod verdict;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::bench::Bench;
+use crate::options::{Options, What};
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("precache-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> anyhow::Result<()> {
+    readahead::restore_on_signals()?;
+    let bench = Bench::prepare(options)?;
+    match options.what {
+        What::Demo => demo::run(&bench),
+        What::Figure7 => figure7::run(&bench),
+        What::Figure8 => figure8::run(&bench),
+        What::Bars => bars::run(&bench),
+        What::All => {
+            bars::run(&bench)?;
+            figure7::run(&bench)?;
+            figure8::run(&bench)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The programs that are measured, as Cargo builds them beside this one, and who runs them.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::unistd::User;
+
+/// Everything that another user must be able to run.
+const NAMES: [&str; 7] =
+    ["precache-run", "precache", "slowfs", "make-lmdb", "lmdb-reader", "map-reader", "vast-reader"];
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    #[error("{0} is missing: build it with `cargo build --release` for the whole workspace, or run `make build`")]
+    Missing(PathBuf),
+    #[error("there is no user {0}: name an existing one with --as-user, such as nobody")]
+    NoSuchUser(String),
+    #[error("only root can run readers as {0}: leave out --as-user, or use sudo")]
+    NotRoot(String),
+    #[error("cannot prepare the programs in {folder}: {why}", folder = .0.display(), why = .1)]
+    Unprepared(PathBuf, std::io::Error),
+}
+
+/// Where the programs are, and as whom readers run.
+pub struct Programs {
+    folder: PathBuf,
+    user: Option<User>,
+    /// Home of that user while it is measured: precache keeps its unpacked library there.
+    home: PathBuf,
+}
+
+impl Programs {
+    pub fn find(scratch: &Path, as_user: Option<&str>) -> Result<Self, ProgramError> {
+        let own = std::env::current_exe().map_err(|why| ProgramError::Unprepared("/proc/self/exe".into(), why))?;
+        let built = own.parent().unwrap_or(Path::new("/")).to_owned();
+        if let Some(missing) = NAMES.iter().map(|name| built.join(name)).find(|path| !path.exists()) {
+            return Err(ProgramError::Missing(missing));
+        }
+        let home = scratch.join("home");
+        let unprepared = |why| ProgramError::Unprepared(scratch.to_owned(), why);
+        fs::create_dir_all(&home).map_err(unprepared)?;
+        let Some(name) = as_user else { return Ok(Self { folder: built, user: None, home }) };
+
+        if !nix::unistd::geteuid().is_root() {
+            return Err(ProgramError::NotRoot(name.to_owned()));
+        }
+        let user = User::from_name(name).ok().flatten().ok_or_else(|| ProgramError::NoSuchUser(name.to_owned()))?;
+        chown(&home, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(unprepared)?;
+        // The build folder may lie where that user cannot look.
+        let folder = scratch.join("programs");
+        fs::create_dir_all(&folder).map_err(unprepared)?;
+        for name in NAMES {
+            fs::copy(built.join(name), folder.join(name)).map_err(unprepared)?;
+        }
+        Ok(Self { folder, user: Some(user), home })
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// A command that readers are run by: as the chosen user, with a home of its own.
+    pub fn command<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
+        let mut words = words.iter().map(|word| word.as_ref().to_owned());
+        let mut command = match &self.user {
+            None => Command::new(words.next().unwrap_or_default()),
+            Some(user) => {
+                let mut setpriv = Command::new("setpriv");
+                setpriv.args([format!("--reuid={}", user.uid), format!("--regid={}", user.gid)]);
+                setpriv.args(["--clear-groups", "--"]);
+                setpriv
+            }
+        };
+        command.args(words).env("HOME", &self.home).env_remove("XDG_CACHE_HOME").env_remove("XDG_RUNTIME_DIR");
+        command
+    }
+
+    pub fn is_other_user(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Where readers, whoever runs them, may write.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// A system's program, if it is installed.
+    pub fn installed(name: &str) -> Option<OsString> {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()).map(Into::into)
+    }
+}

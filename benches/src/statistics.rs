@@ -1,0 +1,105 @@
+//! Medians, spreads, and how sure one can be of a ratio.
+
+use serde::Serialize;
+
+/// Resamples of a bootstrap.
+const RESAMPLES: usize = 10_000;
+/// With fewer pairs a bootstrap claims to know more than it does; the range of the pairs stands in.
+const FEW: usize = 6;
+
+/// Some values of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    pub count: usize,
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Spread {
+    /// None without values.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        let median = median(&mut values)?;
+        Some(Self { count: values.len(), median, least: *values.first()?, most: *values.last()? })
+    }
+}
+
+/// The ratio of paired values: the median of the pairs' ratios, with its confidence interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    pub pairs: usize,
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Ratio {
+    /// Of the values to those measured beside them; None without pairs.
+    pub fn of(values: &[f64], to: &[f64]) -> Option<Self> {
+        let mut ratios: Vec<f64> = values.iter().zip(to).map(|(value, to)| value / to).collect();
+        let middle = median(&mut ratios)?;
+        let pairs = ratios.len();
+        if pairs < FEW {
+            return Some(Self { pairs, median: middle, low: *ratios.first()?, high: *ratios.last()? });
+        }
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+        let mut medians: Vec<f64> = (0..RESAMPLES)
+            .filter_map(|_| median(&mut (0..pairs).map(|_| ratios[dice.below(pairs)]).collect::<Vec<_>>()))
+            .collect();
+        medians.sort_by(f64::total_cmp);
+        let quantile = |share: f64| medians[(share * (RESAMPLES - 1) as f64).round() as usize];
+        Some(Self { pairs, median: middle, low: quantile(0.025), high: quantile(0.975) })
+    }
+}
+
+/// Sorts the values, and takes the middle.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    match values.len() % 2 {
+        1 => Some(upper),
+        _ => Some((values[values.len() / 2 - 1] + upper) / 2.0),
+    }
+}
+
+/// The same throws in every run (xorshift64*), so that the same measurements get the same verdict.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let drawn = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d);
+        ((u128::from(drawn) * end as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        assert_eq!(Spread::of([3.0, 1.0, 2.0]).unwrap().median, 2.0);
+        let spread = Spread::of([4.0, 1.0, 2.0, 3.0]).unwrap();
+        assert_eq!((spread.count, spread.median, spread.least, spread.most), (4, 2.5, 1.0, 4.0));
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn few_pairs_claim_their_whole_range() {
+        let ratio = Ratio::of(&[2.0, 3.0, 4.0], &[1.0, 1.0, 1.0]).unwrap();
+        assert_eq!((ratio.median, ratio.low, ratio.high), (3.0, 2.0, 4.0));
+    }
+
+    #[test]
+    fn many_pairs_are_surer_than_their_range() {
+        let to = [1.0; 40];
+        let values: Vec<f64> = (0..40).map(|i| 1.0 + f64::from(i % 5) * 0.01).collect();
+        let ratio = Ratio::of(&values, &to).unwrap();
+        assert_eq!(ratio.median, 1.02);
+        assert!(ratio.low > 1.0 && ratio.high < 1.04, "{ratio:?}");
+    }
+}
