@@ -34,6 +34,8 @@ struct Precache {
 enum Command {
     /// Run a program; the same as precache-run
     Run(RunArguments),
+    #[command(flatten)]
+    Tools(precache_lmdb_tools::Command),
     /// The optimizer itself, as supervisors start it
     #[command(hide = true)]
     Service {
@@ -61,6 +63,7 @@ pub fn precache_run() -> ExitCode {
 pub fn precache() -> ExitCode {
     match Precache::try_parse().map(|arguments| arguments.command) {
         Ok(Command::Run(arguments)) => run(arguments),
+        Ok(Command::Tools(command)) => precache_lmdb_tools::run(command).unwrap_or_else(failed),
         Ok(Command::Service { name, ready_fd }) => serve(&name, ready_fd),
         Err(error) => complaint::of_parsing(&error),
     }
@@ -76,6 +79,12 @@ fn run(arguments: RunArguments) -> ExitCode {
 fn serve(name: &str, ready: Option<i32>) -> ExitCode {
     match service::run(name, ready) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complaint::line(&format!("{error:#}")),
+        Err(error) => failed(error),
     }
+}
+
+/// A command that was understood and did not succeed.
+fn failed(error: anyhow::Error) -> ExitCode {
+    let _ = complaint::line(&format!("{error:#}"));
+    ExitCode::FAILURE
 }
