@@ -92,3 +92,12 @@ fn many_mappings() {
 fn traces() {
     unnoticed("traces");
 }
+
+#[test]
+fn no_permission() {
+    let program = compiled("no_permission");
+    let (under, report) = program.under(&[]);
+    assert_eq!(under, program.alone());
+    assert_eq!(report.trips(), 0);
+    assert!(report.text().contains("the kernel refused to protect pages"), "{:#}", report.0);
+}

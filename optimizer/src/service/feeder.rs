@@ -77,7 +77,7 @@ impl Drop for Feeder {
     }
 }
 
-/// Sorted, without overlaps.
+/// Sorted, without overlaps or empty ones.
 fn in_order(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut end = 0;
@@ -85,6 +85,7 @@ fn in_order(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         range.start = range.start.max(end);
         end = end.max(range.end);
     }
+    ranges.retain(|range| !range.is_empty());
     ranges
 }
 
@@ -94,7 +95,6 @@ mod tests {
 
     #[test]
     fn overlapping_ranges_become_one_pass() {
-        assert_eq!(in_order(vec![50..100, 0..60, 70..80]), [0..60, 60..100, 100..80]);
-        assert_eq!(Plan::new(in_order(vec![50..100, 0..60, 70..80])).length(), 100);
+        assert_eq!(in_order(vec![50..100, 0..60, 70..80]), [0..60, 60..100]);
     }
 }

@@ -61,7 +61,8 @@ fn lmdb_begins_at_its_meta_page() {
         assert_eq!(streams.observe(page * 4096), Decision::default());
     }
     let (_, extents) = streams.observe(32 * 4096).request.unwrap();
-    assert_eq!(extents, [32 * 4096..32 * 4096 + MIB]);
+    assert_eq!(extents.len(), 1);
+    assert_eq!(extents[0], 32 * 4096..32 * 4096 + MIB);
 }
 
 #[test]
