@@ -4,7 +4,7 @@ use crate::{registry, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
-use precache_contract::enrolment::{Enrolment, Kind};
+use precache_contract::enrolment::{Enrolment, Kind, LockNote};
 use precache_contract::segment::{Refusal, Segment};
 
 /// The segment of this process; null before the first data file is mapped.
@@ -77,6 +77,17 @@ pub fn report_loaded() {
         && let Ok(socket) = sys::connect(settings::socket())
     {
         let _ = sys::send(&socket, &Enrolment::new(Kind::Loaded, settings.session, 0, 0, 0).to_bytes(), None);
+    }
+}
+
+/// Tells the optimizer that a process opened the lock file at this path, and whether it was given a private one.
+pub fn report_lock(private: bool, path: &[u8]) {
+    let Some(settings) = settings::get() else { return };
+    let mut text = [0u8; LockNote::LENGTH];
+    if let Some(datagram) = LockNote::write(&mut text, settings.session, private, path)
+        && let Ok(socket) = sys::connect(settings::socket())
+    {
+        let _ = sys::send(&socket, datagram, None);
     }
 }
 

@@ -11,6 +11,7 @@ pub mod curtain;
 pub mod handler;
 pub mod handover;
 pub mod interpose;
+pub mod lockfile;
 pub mod next;
 pub mod owner;
 pub mod protect;

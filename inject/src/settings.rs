@@ -27,6 +27,8 @@ pub struct Settings {
     pub distance: u64,
     pub min_file: u64,
     pub protect: Protect,
+    /// LMDB readers get lock files of their own.
+    pub private_lock: bool,
 }
 
 struct Store {
@@ -47,6 +49,7 @@ static STORE: Store = Store {
         distance: 8 << 20,
         min_file: 32 << 20,
         protect: Protect::Auto,
+        private_lock: false,
     }),
 };
 
@@ -73,6 +76,7 @@ pub unsafe fn read(value: &CStr) {
             (b"distance", Some(bytes)) => {
                 settings.distance = bytes.next_multiple_of(precache_contract::PAGE).max(precache_contract::PAGE);
             }
+            (b"private_lock", Some(wish)) => settings.private_lock = wish != 0,
             (b"min_file", Some(bytes)) => settings.min_file = bytes,
             (b"socket", _) => complete.1 = !value.is_empty(),
             (b"protect", _) => {

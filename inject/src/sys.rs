@@ -154,6 +154,13 @@ pub fn memory_file() -> Result<Descriptor> {
     made.map(|fd| Descriptor(fd as c_int))
 }
 
+/// A file in memory for the program's own use.
+pub fn plain_memory_file(close_on_exec: bool) -> Result<c_int> {
+    let flags = if close_on_exec { libc::MFD_CLOEXEC } else { 0 };
+    // SAFETY: the name is a C string.
+    unsafe { syscall!(Sysno::memfd_create, c"lock.mdb".as_ptr(), flags) }.map(|number| number as c_int)
+}
+
 /// Sets the file's length for good: the optimizer does not map memory that could be cut short under it.
 pub fn seal_at_length(descriptor: &Descriptor, length: usize) -> Result<()> {
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;

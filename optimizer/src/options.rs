@@ -28,6 +28,8 @@ pub struct RunOptions {
     pub mode: Mode,
     pub protect: Protect,
     pub jobs: Option<usize>,
+    /// LMDB readers get lock files of their own.
+    pub private_lock: bool,
     /// Stays with the supervisor, who writes it: a path need not be UTF-8, as JSON has to be.
     #[serde(skip)]
     pub report: Option<PathBuf>,

@@ -17,6 +17,8 @@ pub enum Kind {
     Reader = 2,
     /// A mapping in one slot of the segment's table, with the descriptor of its file.
     Mapping = 3,
+    /// An LMDB lock file was opened; a [`LockNote`] follows.
+    Lock = 5,
     /// A file that was mapped but will not be armed; `slot` holds the [`Refusal`](crate::segment::Refusal).
     Refused = 4,
 }
@@ -93,9 +95,38 @@ impl Enrolment {
             2 => Kind::Reader,
             3 => Kind::Mapping,
             4 => Kind::Refused,
+            5 => Kind::Lock,
             other => return Err(Malformed::Kind(other)),
         };
         Ok((Self::new(kind, word(16), word(24), word(32), half(40)), kind))
+    }
+}
+
+/// An [`Enrolment`] of kind [`Kind::Lock`] with the path of the lock file behind it; `slot` is 1 if the process was given
+/// a private one.
+pub struct LockNote;
+
+impl LockNote {
+    /// The longest datagram, in bytes; a path that does not fit is not told.
+    pub const LENGTH: usize = Enrolment::LENGTH + 4096;
+
+    /// Writes the datagram into `buffer`.
+    pub fn write<'a>(buffer: &'a mut [u8], session: u64, private: bool, path: &[u8]) -> Option<&'a [u8]> {
+        let length = Enrolment::LENGTH + path.len();
+        let datagram = buffer.get_mut(..length)?;
+        let (head, tail) = datagram.split_at_mut(Enrolment::LENGTH);
+        head.copy_from_slice(&Enrolment::new(Kind::Lock, session, 0, 0, u32::from(private)).to_bytes());
+        tail.copy_from_slice(path);
+        Some(datagram)
+    }
+
+    /// Whether the lock file was a private one, the session, and the path.
+    pub fn parse(bytes: &[u8]) -> Option<(bool, u64, &[u8])> {
+        let (head, path) = bytes.split_at_checked(Enrolment::LENGTH)?;
+        match Enrolment::parse(head) {
+            Ok((what, Kind::Lock)) => Some((what.slot == 1, what.session, path)),
+            _ => None,
+        }
     }
 }
 
@@ -115,6 +146,14 @@ mod tests {
         fn anything_else_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             prop_assert!(Enrolment::parse(&bytes).is_err());
         }
+    }
+
+    #[test]
+    fn a_lock_note_keeps_its_path() {
+        let mut buffer = [0; LockNote::LENGTH];
+        let datagram = LockNote::write(&mut buffer, 7, true, b"/db/lock.mdb").unwrap();
+        assert_eq!(LockNote::parse(datagram), Some((true, 7, &b"/db/lock.mdb"[..])));
+        assert_eq!(LockNote::parse(&datagram[..20]), None);
     }
 
     #[test]

@@ -2,5 +2,6 @@
 //! next library, with its result and errno.
 
 pub mod buffers;
+pub mod files;
 pub mod memory;
 pub mod signals;

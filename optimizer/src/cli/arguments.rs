@@ -62,9 +62,13 @@ pub struct RunArguments {
     #[arg(long, env = "PRECACHE_PROTECT", hide_env = true, value_enum, default_value = "auto")]
     protect: Protect,
 
-    /// Requests in flight [default: found by measuring]
+    /// Requests in flight, for each mount [default: 32]
     #[arg(long, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+
+    /// Give LMDB readers lock files of their own: for databases that nobody writes meanwhile
+    #[arg(long, env = "PRECACHE_PRIVATE_LOCK", hide_env = true, value_parser = parse_switch)]
+    private_lock: bool,
 
     /// Write the report there as JSON, instead of a summary to stderr
     #[arg(long, env = "PRECACHE_REPORT", hide_env = true, value_name = "FILE")]
@@ -119,6 +123,7 @@ impl RunArguments {
             },
             protect: self.protect,
             jobs: self.jobs.map(usize::from),
+            private_lock: self.private_lock,
             report: self.report.map(absolute_report).transpose()?,
             quiet: self.quiet,
             verbose: self.verbose,

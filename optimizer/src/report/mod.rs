@@ -14,6 +14,8 @@ pub struct SessionReport {
     pub readers: Vec<ReaderReport>,
     pub files: Vec<FileReport>,
     pub refused: Vec<Refused>,
+    /// LMDB lock files, with --private-lock.
+    pub locks: Vec<LockReport>,
 }
 
 /// One process.
@@ -77,6 +79,15 @@ pub struct FileReport {
     pub most_in_flight: u64,
     /// What was done with the file, and why.
     pub decision: String,
+}
+
+/// An LMDB lock file that was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockReport {
+    pub file: PathBuf,
+    /// Readers were given private ones; otherwise it was opened for writing, and was the shared one.
+    pub private: bool,
+    pub count: u64,
 }
 
 /// A file that was mapped and not accelerated.

@@ -23,6 +23,18 @@ impl SessionReport {
         for refused in &self.refused {
             let _ = writeln!(text, "{}: not accelerated: {}", refused.file.display(), refused.reason);
         }
+        for lock in &self.locks {
+            let times = count(lock.count as usize, "time", "times");
+            let _ = match lock.private {
+                true => writeln!(text, "{}: a private lock file instead, {times}", lock.file.display()),
+                false => writeln!(
+                    text,
+                    "warning: {} was opened for writing, {times}, and is the shared one: readers with private lock \
+                     files do not protect the pages that they read from its writer",
+                    lock.file.display()
+                ),
+            };
+        }
         let mut reasons: Vec<_> = self.readers.iter().flat_map(|reader| &reader.refusals).map(|r| &r.reason).collect();
         reasons.sort_unstable();
         reasons.dedup();

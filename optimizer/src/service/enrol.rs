@@ -3,17 +3,28 @@
 use crate::link::message::{DATAGRAM, Request};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
-use precache_contract::enrolment::{Enrolment, Kind};
+use precache_contract::enrolment::{Enrolment, Kind, LockNote};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// A request of more bytes than this is nobody's honest one.
 const LONGEST: usize = 1 << 20;
 
 pub enum Message {
     Enrolment(Enrolment, Kind, Option<File>),
+    Lock(LockNotice),
     Request(Request),
+}
+
+/// A process opened an LMDB lock file.
+pub struct LockNotice {
+    pub session: u64,
+    pub path: PathBuf,
+    pub private: bool,
 }
 
 pub enum Receipt {
@@ -37,6 +48,10 @@ pub fn receive(socket: &OwnedFd, text: &mut Vec<u8>) -> Receipt {
         };
         part.truncate(length);
         if text.is_empty() && part.first() != Some(&b'{') && part.first() != Some(&b'"') {
+            if let Some((private, session, path)) = LockNote::parse(&part) {
+                let path = PathBuf::from(OsStr::from_bytes(path));
+                return Receipt::Message(Message::Lock(LockNotice { session, path, private }));
+            }
             return match Enrolment::parse(&part) {
                 Ok((what, kind)) => Receipt::Message(Message::Enrolment(what, kind, file)),
                 Err(_) => Receipt::End,

@@ -120,6 +120,9 @@ impl Listener {
                     let pid = connection.pid;
                     self.enrol(pid, what, kind, file);
                 }
+                Receipt::Message(Message::Lock(notice)) => {
+                    self.with_session(notice.session, |session| session.note_lock(notice.path, notice.private));
+                }
                 Receipt::Message(Message::Request(request)) => {
                     let session = connection.session;
                     if let Some(opened) =
@@ -160,7 +163,7 @@ impl Listener {
                     Err(error) => eprintln!("a file of process {pid} cannot be used: {error}"),
                 }
             }
-            (_, None) => {}
+            (Kind::Lock, _) | (_, None) => {}
         }
     }
 

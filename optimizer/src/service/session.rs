@@ -6,22 +6,27 @@ use crate::engine::DataFile;
 use crate::link::message::{Answer, Request};
 use crate::link::tell;
 use crate::options::{Mode, RunOptions};
-use crate::report::{FileReport, ReaderReport, Refused, SessionReport};
+use crate::report::{FileReport, LockReport, ReaderReport, Refused, SessionReport};
 use precache_contract::VERSION;
 use precache_contract::segment::Refusal;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 /// Reports of ended processes that one session keeps; the sums of later ones are lost.
 const ENDED: usize = 10_000;
 
+/// Lock files that one session tells apart.
+const LOCKS: usize = 1000;
+
 pub struct Session {
     options: RunOptions,
     loaded: bool,
     refused: Vec<Refused>,
+    locks: Vec<LockReport>,
     ended: Vec<ReaderReport>,
     /// Every file that a reader of the session mapped.
     files: Vec<Arc<DataFile>>,
@@ -38,6 +43,14 @@ impl Session {
         let refused = Refused { file: path, reason };
         if !self.refused.contains(&refused) {
             self.refused.push(refused);
+        }
+    }
+
+    pub fn note_lock(&mut self, file: PathBuf, private: bool) {
+        if let Some(lock) = self.locks.iter_mut().find(|lock| lock.file == file && lock.private == private) {
+            lock.count += 1;
+        } else if self.locks.len() < LOCKS {
+            self.locks.push(LockReport { file, private, count: 1 });
         }
     }
 
@@ -60,6 +73,7 @@ impl Session {
             readers,
             files: self.files.iter().map(|file| report_on(file, self.options.mode)).collect(),
             refused: std::mem::take(&mut self.refused),
+            locks: std::mem::take(&mut self.locks),
         }
     }
 }
@@ -111,7 +125,14 @@ impl Sessions {
             (Request::Open { session, options, .. }, None) => {
                 self.0.insert(
                     session,
-                    Session { options, loaded: false, refused: Vec::new(), ended: Vec::new(), files: Vec::new() },
+                    Session {
+                        options,
+                        loaded: false,
+                        refused: Vec::new(),
+                        locks: Vec::new(),
+                        ended: Vec::new(),
+                        files: Vec::new(),
+                    },
                 );
                 (Answer::Opened, Some(session))
             }

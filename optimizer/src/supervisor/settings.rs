@@ -27,12 +27,10 @@ fn reader_settings(options: &RunOptions, optimizer: &Optimizer) -> OsString {
     settings.add("socket", optimizer.client().socket_name());
     settings.add("session", optimizer.client().session().to_string());
     settings.add("supervisor", process::id().to_string());
-    settings.add("mode", options.mode.name());
     settings.add("distance", options.distance.to_string());
-    settings.add("size", options.size.to_string());
-    settings.add("threshold", options.threshold.to_string());
     settings.add("min_file", options.min_file.to_string());
     settings.add("protect", options.protect.name());
+    settings.add("private_lock", u8::from(options.private_lock).to_string());
     for glob in &options.data {
         settings.add("data", glob);
     }
