@@ -14,6 +14,9 @@ use crate::bench::Bench;
 use crate::cache;
 use crate::readahead::ReadAhead;
 
+/// Seconds for the requests that depend on each other before the stream can start.
+const START: f64 = 0.02;
+
 /// The kernel's default, in KiB; also that of FUSE and NFS.
 const READ_AHEAD: u32 = 128;
 
@@ -52,11 +55,10 @@ impl Kind {
         }
     }
 
-    /// The least time in which these bytes can be read, by someone who needs `warm` seconds when they are cached: ten
-    /// requests depend on each other before the stream can start.
+    /// The least time in which these bytes can be read, by someone who needs `warm` seconds when they are cached.
     pub fn limit(self, bytes: u64, warm: f64) -> Option<f64> {
-        let (latency, bandwidth) = self.limits()?;
-        Some(warm.max(bytes as f64 / bandwidth as f64 + 10.0 * latency.as_secs_f64()))
+        let (_, bandwidth) = self.limits()?;
+        Some(warm.max(bytes as f64 / bandwidth as f64 + START))
     }
 }
 

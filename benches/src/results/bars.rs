@@ -52,7 +52,7 @@ fn draw_panel(area: &DrawingArea<SVGBackend, Shift>, panel: &Panel, series: &[St
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.title, ("sans-serif", 17).into_font().color(&INK))
         .margin(14)
-        .x_label_area_size(if series.len() > 1 { 40 } else { 110 })
+        .x_label_area_size(if series.len() > 1 { 40 } else { 135 })
         .y_label_area_size(56)
         .build_cartesian_2d(0.0..count, 0.0..top)
         .map_err(explain)?;
@@ -75,11 +75,10 @@ fn draw_panel(area: &DrawingArea<SVGBackend, Shift>, panel: &Panel, series: &[St
             let left = number as f64 + 0.1 + width * index as f64;
             let (right, middle) = (left + width * 0.92, left + width * 0.46);
             let colour = COLOURS[if series.len() > 1 { index } else { number.min(4) } % COLOURS.len()];
-            let shapes = [
-                Rectangle::new([(left, 0.0), (right, bar.median)], colour.filled()),
-                Rectangle::new([(middle, bar.least), (middle, bar.most)], INK.stroke_width(1)),
-            ];
-            chart.draw_series(shapes).map_err(explain)?;
+            let body = Rectangle::new([(left, 0.0), (right, bar.median)], colour.filled());
+            chart.draw_series([body]).map_err(explain)?;
+            let whisker = PathElement::new([(middle, bar.least), (middle, bar.most)], INK.stroke_width(2));
+            chart.draw_series([whisker]).map_err(explain)?;
             let size = if group.bars.len() > 2 { 9 } else { 12 };
             let value = if bar.median < 10.0 { format!("{:.2}", bar.median) } else { format!("{:.1}", bar.median) };
             let style = ("sans-serif", size).into_font().color(&INK);
