@@ -104,6 +104,7 @@ fn arm(
         claim.abandon();
         return Err(Refusal::NotEnrolled);
     }
+    let _quiet = sys::Quiet::begin();
     let held = claim.register(&what);
     let mut turn = held.wait_turn();
     // SAFETY: `held` is the mapping described, and the program does not know it yet.
@@ -129,16 +130,13 @@ fn settle_inheritance() {
 
 /// Before a system call that accesses the range: checkpoints in it are hit now. `false`: nothing of ours is there.
 pub fn prepare_for_call(address: usize, length: usize) -> bool {
-    if registry::is_empty() || length == 0 {
+    if length == 0 || !registry::overlaps(address, address.saturating_add(length)) {
         return false;
     }
-    let mut overlaps = false;
-    registry::each_overlapping(address, address.saturating_add(length), |_| overlaps = true);
-    if overlaps {
-        settle_inheritance();
-        handler::hit_for_call(address, length);
-    }
-    overlaps
+    settle_inheritance();
+    let _quiet = sys::Quiet::begin();
+    handler::hit_for_call(address, length);
+    true
 }
 
 /// Mappings on their way out of the table, from before the call that changes them until after it.
@@ -157,10 +155,11 @@ impl Drop for Departure {
 /// Before a call that unmaps, moves or re-protects the range: what is registered in it is opened and forgotten, as a
 /// whole, and no handler is at work in it any more when this returns. Keep the answer until the call is done.
 pub fn let_go(address: usize, length: usize) -> Option<Departure> {
-    if registry::is_empty() {
+    if !registry::overlaps(address, address.saturating_add(length)) {
         return None;
     }
     settle_inheritance();
+    let _quiet = sys::Quiet::begin();
     let mut departure = Departure { leaving: [const { None }; MAPPINGS] };
     let mut slots = departure.leaving.iter_mut();
     registry::each_overlapping(address, address.saturating_add(length), |held| {

@@ -81,6 +81,7 @@ pub fn report_loaded() {
 }
 
 /// Tells the optimizer that a process opened the lock file at this path, and whether it was given a private one.
+#[inline(never)] // Its buffer must not weigh on the stacks of those who open other files.
 pub fn report_lock(private: bool, path: &[u8]) {
     let Some(settings) = settings::get() else { return };
     let mut text = [0u8; LockNote::LENGTH];

@@ -55,6 +55,10 @@ static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
 /// Entries in use: zero lets every interposed call through at once.
 static IN_USE: AtomicU32 = AtomicU32::new(0);
 
+/// All mappings ever armed lie between these: most buffers of most calls do not.
+static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
 /// Ranges that left the table lately. A fault that was on its way when its mapping left is let through again.
 static LEFT: [[AtomicUsize; 2]; 8] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 8];
 static LEFT_NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -81,7 +85,7 @@ impl Entry {
     }
 
     fn overlaps(&self, start: usize, end: usize) -> bool {
-        self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
+        self.state.load(Relaxed) == ARMED && self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
     }
 }
 
@@ -115,6 +119,8 @@ impl Claim {
         entry.doomed.store(false, Relaxed);
         entry.generation.fetch_or(1, Relaxed);
         entry.holders.fetch_add(1, SeqCst);
+        LOWEST.fetch_min(what.start, SeqCst);
+        HIGHEST.fetch_max(what.start + what.length, SeqCst);
         IN_USE.fetch_add(1, SeqCst);
         entry.state.store(ARMED, SeqCst);
         Held { slot: self.slot, entry }
@@ -231,6 +237,14 @@ pub fn is_empty() -> bool {
     IN_USE.load(Relaxed) == 0
 }
 
+/// Whether an armed mapping overlaps the range.
+pub fn overlaps(start: usize, end: usize) -> bool {
+    !is_empty()
+        && start < HIGHEST.load(Relaxed)
+        && LOWEST.load(Relaxed) < end
+        && TABLE.iter().any(|entry| entry.overlaps(start, end))
+}
+
 /// The armed mapping that `address` lies in.
 pub fn holding(address: usize) -> Option<Held> {
     TABLE.iter().enumerate().find_map(|(slot, entry)| {
@@ -244,8 +258,7 @@ pub fn holding(address: usize) -> Option<Held> {
 /// Calls `each` for every armed mapping that overlaps the range.
 pub fn each_overlapping(start: usize, end: usize, mut each: impl FnMut(Held)) {
     for (slot, entry) in TABLE.iter().enumerate() {
-        if entry.state.load(Relaxed) == ARMED
-            && entry.overlaps(start, end)
+        if entry.overlaps(start, end)
             && let Some(held) = Held::of(slot, entry)
         {
             each(held);

@@ -130,6 +130,7 @@ pub fn data_range(path: &[u8]) -> (u64, u64) {
 
 /// A glob with a slash is held against the whole path, one without against the file's name (fnmatch(3); `*` matches
 /// slashes too).
+#[inline(never)] // Its buffers must not weigh on stacks where there is no glob.
 fn matches(glob: &[u8], path: &[u8]) -> bool {
     let subject = if glob.contains(&b'/') { path } else { path.rsplit(|&byte| byte == b'/').next().unwrap_or(path) };
     let (mut pattern, mut text) = ([0u8; PATH + 1], [0u8; PATH + 1]);

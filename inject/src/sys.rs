@@ -118,6 +118,22 @@ pub fn set_mask(mask: SignalSet) -> SignalSet {
     old
 }
 
+/// All signals blocked for the calling thread while this exists: no handler of the program's runs on top of what holds
+/// an entry of the registry, where it could wait for that entry.
+pub struct Quiet(SignalSet);
+
+impl Quiet {
+    pub fn begin() -> Self {
+        Self(set_mask(SignalSet::MAX))
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        set_mask(self.0);
+    }
+}
+
 /// The handler that the kernel would really call for `signal`, bypassing every library.
 pub fn real_handler(signal: c_int) -> Result<usize> {
     /// `struct sigaction` as rt_sigaction(2) has it on x86-64 and arm64.

@@ -7,10 +7,12 @@ use super::residency::Residency;
 use super::{CHUNK, LARGEST_CHUNK, fill::Engine};
 use nix::sys::statfs::fstatfs;
 use std::fs::{self, File};
+use std::ops::{Deref, Range};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,8 +28,9 @@ impl Identity {
     }
 }
 
+/// What was done with one file for one session.
 #[derive(Default)]
-pub struct FileCounters {
+pub struct Account {
     /// Bytes that windows asked for.
     pub requested: AtomicU64,
     /// Bytes of these that were read in.
@@ -41,8 +44,20 @@ pub struct FileCounters {
     pub most_in_flight: AtomicU64,
 }
 
-pub struct DataFile {
-    pub file: File,
+impl Account {
+    pub(super) fn enter_flight(&self) {
+        let now = self.in_flight.fetch_add(1, Relaxed) + 1;
+        self.most_in_flight.fetch_max(now, Relaxed);
+        self.requests.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn leave_flight(&self) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What is known of a data file: stays for the report when the file is let go of.
+pub struct FileRecord {
     pub identity: Identity,
     pub path: PathBuf,
     pub size: u64,
@@ -51,27 +66,53 @@ pub struct DataFile {
     /// Read-ahead of its device in bytes, where the kernel tells.
     pub read_ahead: Option<u64>,
     pub residency: Residency,
-    pub counters: FileCounters,
     pub(super) engine: OnceLock<Engine>,
     ended: Mutex<Option<String>>,
 }
 
+/// A data file that someone has mapped. Its descriptor keeps the reader's open file, and with it the locks on that, so
+/// it goes with the last mapping.
+pub struct DataFile {
+    pub record: Arc<FileRecord>,
+    pub(super) file: File,
+}
+
+impl Deref for DataFile {
+    type Target = FileRecord;
+
+    fn deref(&self) -> &FileRecord {
+        &self.record
+    }
+}
+
 impl DataFile {
-    pub fn new(file: File) -> std::io::Result<Self> {
-        use std::os::fd::AsRawFd;
+    /// The file behind a descriptor that a reader handed over; `known`, if it was there before.
+    pub fn new(file: File, known: Option<Arc<FileRecord>>) -> std::io::Result<Self> {
+        let record = match known {
+            Some(record) => record,
+            None => Arc::new(FileRecord::of(&file)?),
+        };
+        Ok(Self { record, file })
+    }
+
+    /// Whether all of a chunk is known to be cached.
+    pub(super) fn is_cached(&self, chunk: &Range<u64>) -> bool {
+        self.residency.is_cached(&self.file, chunk)
+    }
+}
+
+impl FileRecord {
+    fn of(file: &File) -> std::io::Result<Self> {
         let metadata = file.metadata()?;
-        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
         Ok(Self {
             identity: Identity { device: metadata.dev(), inode: metadata.ino() },
-            path,
+            path: fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?,
             size: metadata.size(),
-            file_system: fstatfs(&file).map_or(0, |status| status.filesystem_type().0),
+            file_system: fstatfs(file).map_or(0, |status| status.filesystem_type().0),
             read_ahead: read_ahead_of(metadata.dev()),
-            residency: Residency::of(&file),
-            counters: FileCounters::default(),
+            residency: Residency::of(file),
             engine: OnceLock::new(),
             ended: Mutex::new(None),
-            file,
         })
     }
 
@@ -93,16 +134,6 @@ impl DataFile {
 
     pub fn engine_name(&self) -> Option<&'static str> {
         self.engine.get().map(|engine| engine.name())
-    }
-
-    pub(super) fn enter_flight(&self) {
-        let now = self.counters.in_flight.fetch_add(1, Relaxed) + 1;
-        self.counters.most_in_flight.fetch_max(now, Relaxed);
-        self.counters.requests.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn leave_flight(&self) {
-        self.counters.in_flight.fetch_sub(1, Relaxed);
     }
 }
 

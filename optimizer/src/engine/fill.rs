@@ -32,14 +32,14 @@ impl Engine {
             Some(Self::Read) => read(file, chunk, buffer),
             // What it did not bring in, because the kernel had no room for the request or the storage failed, is read.
             Some(Self::ReadAhead) => match read_ahead(file, chunk) {
-                Ok(()) if file.residency.is_cached(&file.file, chunk) => Ok(()),
+                Ok(()) if file.is_cached(chunk) => Ok(()),
                 _ => read(file, chunk, buffer),
             },
             None => {
                 let works = file.residency != Residency::Unknown
                     && chunk.end - chunk.start > 2 * 4096
                     && read_ahead(file, chunk).is_ok()
-                    && file.residency.is_cached(&file.file, &(chunk.start..chunk.end - 4096));
+                    && file.is_cached(&(chunk.start..chunk.end - 4096));
                 let _ = file.engine.set(if works { Self::ReadAhead } else { Self::Read });
                 if works { Ok(()) } else { read(file, chunk, buffer) }
             }

@@ -5,7 +5,7 @@ mod fill;
 mod pool;
 mod residency;
 
-pub use file::{DataFile, Identity};
+pub use file::{Account, DataFile, FileRecord, Identity};
 pub use pool::{Lane, Pool};
 
 /// Bytes asked for in one request where the file system does not say better.

@@ -3,7 +3,7 @@
 //! Each stream has a lane; the threads take chunks from the lanes in turn, so that no reader waits for the whole window
 //! of another.
 
-use super::file::DataFile;
+use super::file::{Account, DataFile};
 use super::fill::Engine;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,9 +13,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 /// Names the stream that chunks belong to: reader, mapping, stream.
 pub type Lane = (u64, u32, u32);
 
+/// A chunk to be fetched, for whom, and of which file.
+type Job = (Arc<DataFile>, Arc<Account>, Range<u64>);
+
 struct Queue {
     lane: Lane,
     file: Arc<DataFile>,
+    account: Arc<Account>,
     extents: VecDeque<Range<u64>>,
 }
 
@@ -59,13 +63,18 @@ impl Pool {
     }
 
     /// Appends extents to a stream's lane.
-    pub fn request(&self, lane: Lane, file: &Arc<DataFile>, extents: Vec<Range<u64>>) {
+    pub fn request(&self, lane: Lane, file: &Arc<DataFile>, account: &Arc<Account>, extents: Vec<Range<u64>>) {
         let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
-        file.counters.requested.fetch_add(bytes, Relaxed);
+        account.requested.fetch_add(bytes, Relaxed);
         let mut state = self.inner.lock();
         match state.queues.iter_mut().find(|queue| queue.lane == lane) {
             Some(queue) => queue.extents.extend(extents),
-            None => state.queues.push_back(Queue { lane, file: Arc::clone(file), extents: extents.into() }),
+            None => state.queues.push_back(Queue {
+                lane,
+                file: Arc::clone(file),
+                account: Arc::clone(account),
+                extents: extents.into(),
+            }),
         }
         let chunks = (bytes / file.chunk() + 1) as usize;
         let wanted = chunks.saturating_sub(state.idle).min(state.most.saturating_sub(state.threads));
@@ -112,7 +121,7 @@ impl Inner {
             if state.closed {
                 return;
             }
-            let Some((file, chunk)) = state.next_chunk() else {
+            let Some((file, account, chunk)) = state.next_chunk() else {
                 state.idle += 1;
                 state = self.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
                 state.idle -= 1;
@@ -121,7 +130,8 @@ impl Inner {
             let flight = (Arc::as_ptr(&file), chunk.clone());
             state.flying.push(flight.clone());
             drop(state);
-            fetch(&file, &chunk, &mut buffer);
+            fetch(&file, &account, &chunk, &mut buffer);
+            drop((file, account));
             state = self.lock();
             if let Some(index) = state.flying.iter().position(|other| *other == flight) {
                 state.flying.swap_remove(index);
@@ -132,7 +142,7 @@ impl Inner {
 
 impl State {
     /// The next chunk of the lane whose turn it is; the lane then goes to the end.
-    fn next_chunk(&mut self) -> Option<(Arc<DataFile>, Range<u64>)> {
+    fn next_chunk(&mut self) -> Option<Job> {
         while let Some(mut queue) = self.queues.pop_front() {
             let Some(extent) = queue.extents.front_mut() else { continue };
             let size = queue.file.chunk();
@@ -142,7 +152,7 @@ impl State {
             if extent.is_empty() {
                 queue.extents.pop_front();
             }
-            let file = Arc::clone(&queue.file);
+            let (file, account) = (Arc::clone(&queue.file), Arc::clone(&queue.account));
             if !queue.extents.is_empty() {
                 self.queues.push_back(queue);
             }
@@ -150,24 +160,24 @@ impl State {
                 *other == Arc::as_ptr(&file) && range.start <= chunk.start && chunk.end <= range.end
             };
             if file.ended().is_none() && !self.flying.iter().any(covers) {
-                return Some((file, chunk));
+                return Some((file, account, chunk));
             }
         }
         None
     }
 }
 
-fn fetch(file: &DataFile, chunk: &Range<u64>, buffer: &mut Vec<u8>) {
+fn fetch(file: &DataFile, account: &Account, chunk: &Range<u64>, buffer: &mut Vec<u8>) {
     let bytes = chunk.end - chunk.start;
-    if file.residency.is_cached(&file.file, chunk) {
-        file.counters.cached.fetch_add(bytes, Relaxed);
+    if file.is_cached(chunk) {
+        account.cached.fetch_add(bytes, Relaxed);
         return;
     }
-    file.enter_flight();
+    account.enter_flight();
     let filled = Engine::fill(file, chunk, buffer);
-    file.leave_flight();
+    account.leave_flight();
     match filled {
-        Ok(()) => drop(file.counters.fetched.fetch_add(bytes, Relaxed)),
+        Ok(()) => drop(account.fetched.fetch_add(bytes, Relaxed)),
         Err(error) => file.end(format!("reading {} bytes at {}: {error}", bytes, chunk.start)),
     }
 }

@@ -16,6 +16,8 @@ pub struct SessionReport {
     pub refused: Vec<Refused>,
     /// LMDB lock files, with --private-lock.
     pub locks: Vec<LockReport>,
+    /// What kept processes from being served.
+    pub troubles: Vec<String>,
 }
 
 /// One process.

@@ -23,6 +23,9 @@ impl SessionReport {
         for refused in &self.refused {
             let _ = writeln!(text, "{}: not accelerated: {}", refused.file.display(), refused.reason);
         }
+        for trouble in &self.troubles {
+            let _ = writeln!(text, "{trouble}");
+        }
         for lock in &self.locks {
             let times = count(lock.count as usize, "time", "times");
             let _ = match lock.private {

@@ -1,6 +1,6 @@
 //! One mapping of one reader: its progress in, requests to the engine out.
 
-use crate::engine::{DataFile, Lane, Pool};
+use crate::engine::{Account, DataFile, Lane, Pool};
 use crate::options::{Mode, RunOptions};
 use crate::policy::plan::Plan;
 use crate::policy::stream::{Streams, Thresholds};
@@ -13,7 +13,8 @@ pub struct Feeder {
     mapping: MappingId,
     /// Number of the reader, so that lanes of different readers differ.
     reader: u64,
-    pub file: Arc<DataFile>,
+    file: Arc<DataFile>,
+    account: Arc<Account>,
     pool: Arc<Pool>,
     mode: Mode,
     pub streams: Streams,
@@ -25,6 +26,7 @@ impl Feeder {
         mapping: MappingId,
         reader: u64,
         file: Arc<DataFile>,
+        account: Arc<Account>,
         pool: Arc<Pool>,
         extent: Range<u64>,
         options: &RunOptions,
@@ -35,7 +37,7 @@ impl Feeder {
         let plan = if wanted.is_empty() { Plan::sequential(extent) } else { Plan::new(in_order(wanted)) };
         let sizing = Sizing { size: options.size, threshold: options.threshold };
         let streams = Streams::new(plan, sizing, options.distance);
-        Self { mapping, reader, file, pool, mode: options.mode, streams }
+        Self { mapping, reader, file, account, pool, mode: options.mode, streams }
     }
 
     /// Says where news is urgent before there is any.
@@ -60,7 +62,7 @@ impl Feeder {
             self.pool.forget(|lane| decision.over.iter().any(|&stream| lane == self.lane(stream)));
         }
         if let Some((stream, extents)) = decision.request {
-            self.pool.request(self.lane(stream), &self.file, extents);
+            self.pool.request(self.lane(stream), &self.file, &self.account, extents);
             source.expect(self.mapping, &mut self.streams.thresholds());
         }
     }

@@ -1,26 +1,28 @@
 //! The data files and the pools: one of each per file and per mount, whoever reads.
 
-use crate::engine::{DataFile, Identity, Pool};
+use crate::engine::{DataFile, FileRecord, Identity, Pool};
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Weak};
 
 #[derive(Default)]
 pub struct Files {
-    files: HashMap<Identity, Weak<DataFile>>,
+    files: HashMap<Identity, (Weak<FileRecord>, Weak<DataFile>)>,
     pools: HashMap<u64, Weak<Pool>>,
 }
 
 impl Files {
-    /// The file, on the descriptor that came first. It is let go of when its last mapping is gone.
+    /// The file, on the descriptor that came first. It is let go of when its last mapping is gone; its record stays
+    /// while someone has to report on it.
     pub fn find_or_add(&mut self, file: File) -> std::io::Result<Arc<DataFile>> {
-        self.files.retain(|_, known| known.strong_count() > 0);
+        self.files.retain(|_, (record, _)| record.strong_count() > 0);
         let identity = Identity::of(&file)?;
-        if let Some(known) = self.files.get(&identity).and_then(Weak::upgrade) {
-            return Ok(known);
+        let known = self.files.get(&identity);
+        if let Some(open) = known.and_then(|(_, open)| open.upgrade()) {
+            return Ok(open);
         }
-        let file = Arc::new(DataFile::new(file)?);
-        self.files.insert(identity, Arc::downgrade(&file));
+        let file = Arc::new(DataFile::new(file, known.and_then(|(record, _)| record.upgrade()))?);
+        self.files.insert(identity, (Arc::downgrade(&file.record), Arc::downgrade(&file)));
         Ok(file)
     }
 

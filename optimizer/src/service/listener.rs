@@ -4,6 +4,7 @@ use super::enrol::{Message, Receipt, receive};
 use super::files::Files;
 use super::reader::Reader;
 use super::session::{Session, Sessions};
+use crate::link::message::Request;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -76,19 +77,26 @@ impl Listener {
             return;
         }
         let happened: Vec<bool> = polled.iter().map(|p| p.any().unwrap_or(true)).collect();
-        let (connections, readers) = happened[1..].split_at(self.connections.len());
-        let ready = |flags: &[bool]| flags.iter().enumerate().rev().filter(|(_, f)| **f).map(|(i, _)| i).collect();
-        let (connections, readers): (Vec<usize>, Vec<usize>) = (ready(connections), ready(readers));
-        // What a reader sent before it died comes first.
-        for index in connections {
+        // What a reader sent before it died comes first. Backwards, for a connection that ends gives its place to the last.
+        for index in (0..self.connections.len()).rev().filter(|index| happened[1 + index]) {
             self.hear(index);
-        }
-        for index in readers {
-            let reader = self.readers.swap_remove(index);
-            self.sessions.bury(reader);
         }
         if happened[0] {
             self.accept();
+        }
+        self.bury_the_dead();
+    }
+
+    /// Takes the last news of readers that died.
+    fn bury_the_dead(&mut self) {
+        let mut lives: Vec<_> = self.readers.iter().map(|r| PollFd::new(r.life(), PollFlags::POLLIN)).collect();
+        if lives.is_empty() || poll(&mut lives, PollTimeout::ZERO).is_err() {
+            return;
+        }
+        let dead: Vec<bool> = lives.iter().map(|life| life.any().unwrap_or(true)).collect();
+        for index in (0..dead.len()).rev().filter(|&index| dead[index]) {
+            let reader = self.readers.swap_remove(index);
+            self.sessions.bury(reader);
         }
     }
 
@@ -124,16 +132,26 @@ impl Listener {
                     self.with_session(notice.session, |session| session.note_lock(notice.path, notice.private));
                 }
                 Receipt::Message(Message::Request(request)) => {
-                    let session = connection.session;
-                    if let Some(opened) =
-                        self.sessions.answer(&connection.socket, session, request, &self.files, &self.readers)
-                    {
-                        self.connections[index].session = Some(opened);
-                    }
+                    return self.answer(index, request);
                 }
                 Receipt::End => return self.hang_up(index),
             }
         }
+    }
+
+    /// Answers a supervisor. What its readers said before comes first, also what waits unheard.
+    fn answer(&mut self, index: usize, request: Request) {
+        let mut asking = self.connections.swap_remove(index);
+        self.accept();
+        for index in (0..self.connections.len()).rev() {
+            if self.connections.get(index).is_some_and(|connection| connection.session.is_none()) {
+                self.hear(index);
+            }
+        }
+        self.bury_the_dead();
+        let opened = self.sessions.answer(&asking.socket, asking.session, request, &self.readers);
+        asking.session = opened.or(asking.session);
+        self.connections.push(asking);
     }
 
     fn hang_up(&mut self, index: usize) {
@@ -153,14 +171,21 @@ impl Listener {
                 let parent = self.readers.iter().find(|reader| reader.token() == what.parent);
                 match Reader::begin(pid, &file, what, parent, self.sessions.options_of(what.session)) {
                     Ok(reader) => self.readers.push(reader),
-                    Err(error) => eprintln!("process {pid} cannot be served: {error:#}"),
+                    Err(error) => self.with_session(what.session, |session| {
+                        session.note_trouble(format!("process {pid} cannot be served: {error:#}"));
+                    }),
                 }
             }
             (Kind::Mapping, Some(file)) => {
                 let Some(reader) = self.readers.iter().find(|reader| reader.token() == what.token) else { return };
                 match self.files.find_or_add(file) {
-                    Ok(file) => reader.add(what.slot, file, &mut self.files),
-                    Err(error) => eprintln!("a file of process {pid} cannot be used: {error}"),
+                    Ok(file) => {
+                        let account = self.sessions.account_of(reader.session, &file.record);
+                        reader.add(what.slot, file, account, &mut self.files);
+                    }
+                    Err(error) => self.with_session(what.session, |session| {
+                        session.note_trouble(format!("a file of process {pid} cannot be used: {error}"));
+                    }),
                 }
             }
             (Kind::Lock, _) | (_, None) => {}

@@ -2,7 +2,7 @@
 
 use super::feeder::Feeder;
 use super::files::Files;
-use crate::engine::{DataFile, Pool};
+use crate::engine::{Account, DataFile, FileRecord, Pool};
 use crate::options::RunOptions;
 use crate::progress::checkpoints::{Checkpoints, Shared};
 use crate::progress::{MappingId, Progress, ProgressSource};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
 /// Requests in flight per mount, unless `--jobs` says otherwise.
@@ -29,8 +29,11 @@ const EARLY: usize = 1024;
 pub struct Use {
     id: MappingId,
     method: Option<Method>,
-    pub file: Arc<DataFile>,
-    pool: Arc<Pool>,
+    pub record: Arc<FileRecord>,
+    account: Arc<Account>,
+    /// Alive as long as the mapping.
+    file: Weak<DataFile>,
+    pool: Weak<Pool>,
     trips: u64,
     streams: usize,
     faults_before_request: Option<u32>,
@@ -38,6 +41,8 @@ pub struct Use {
 
 struct Announcement {
     what: Use,
+    file: Arc<DataFile>,
+    pool: Arc<Pool>,
     extent: std::ops::Range<u64>,
     address: std::ops::Range<u64>,
 }
@@ -72,7 +77,7 @@ impl Reader {
             }
             bail!("its session is not open");
         };
-        let life = open_pidfd(pid).context("cannot watch it")?;
+        let life = life_of(pid).context("cannot watch it")?;
         let (inbox, announcements) = unbounded();
         let uses = Arc::new(Mutex::new(Vec::new()));
         let worker = Worker {
@@ -98,7 +103,9 @@ impl Reader {
         };
         if let Some(parent) = parent {
             for used in parent.uses() {
-                reader.announce(Use { trips: 0, streams: 0, faults_before_request: None, ..used });
+                if let (Some(file), Some(pool)) = (used.file.upgrade(), used.pool.upgrade()) {
+                    reader.announce(used.id, used.method, file, used.account, pool);
+                }
             }
         }
         Ok(reader)
@@ -112,23 +119,41 @@ impl Reader {
         self.life.as_fd()
     }
 
-    /// A mapping of the reader in this slot of its segment, of this file.
-    pub fn add(&self, slot: u32, file: Arc<DataFile>, files: &mut Files) {
+    /// A mapping of the reader in this slot of its segment, of this file; what is done for it goes into the account.
+    pub fn add(&self, slot: u32, file: Arc<DataFile>, account: Arc<Account>, files: &mut Files) {
         let Some(mapping) = self.shared.segment().mappings.get(slot as usize) else { return };
         let id = MappingId { slot: slot as u16, generation: mapping.generation.load(Acquire) };
         let pool = files.pool_of(&file, self.options.jobs.unwrap_or(JOBS));
         let method = Method::from_number(mapping.method.load(Relaxed));
-        self.announce(Use { id, method, file, pool, trips: 0, streams: 0, faults_before_request: None });
+        self.announce(id, method, file, account, pool);
     }
 
-    fn announce(&self, what: Use) {
-        let Some(mapping) = self.shared.mapping(what.id) else { return };
+    fn announce(
+        &self,
+        id: MappingId,
+        method: Option<Method>,
+        file: Arc<DataFile>,
+        account: Arc<Account>,
+        pool: Arc<Pool>,
+    ) {
+        let Some(mapping) = self.shared.mapping(id) else { return };
+        let what = Use {
+            id,
+            method,
+            record: Arc::clone(&file.record),
+            account,
+            file: Arc::downgrade(&file),
+            pool: Arc::downgrade(&pool),
+            trips: 0,
+            streams: 0,
+            faults_before_request: None,
+        };
         let (address, length) = (mapping.address.load(Relaxed), mapping.length.load(Relaxed));
         let offset = mapping.offset.load(Relaxed);
         let extent = offset..offset.saturating_add(length);
         let address = address..address.saturating_add(length);
         // The thread ends only when the reader has died: then nothing is lost.
-        let _ = self.inbox.send(Announcement { what, extent, address });
+        let _ = self.inbox.send(Announcement { what, file, pool, extent, address });
         self.shared.nudge();
     }
 
@@ -151,7 +176,7 @@ impl Reader {
         let refusals = Refusal::ALL.iter().zip(&counters.refusals).filter(|(_, count)| count.load(Relaxed) > 0);
         let mappings = self.uses().into_iter().map(|used| MappingReport {
             trips: self.shared.trips_of(used.id).unwrap_or(used.trips),
-            file: used.file.path.clone(),
+            file: used.record.path.clone(),
             method: match used.method {
                 Some(Method::Guard) => "guard".into(),
                 Some(Method::Mprotect) => "mprotect".into(),
@@ -219,14 +244,14 @@ impl Worker {
 
     /// Begins to feed a mapping, if the kernel shows it as the reader registered it.
     fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
-        let Announcement { what, extent, address } = announcement;
-        let (id, file, pool) = (what.id, Arc::clone(&what.file), Arc::clone(&what.pool));
+        let Announcement { what, file, pool, extent, address } = announcement;
+        let (id, account) = (what.id, Arc::clone(&what.account));
         lock(&self.uses).push(what);
         if !is_in_maps(self.pid, &address, file.identity.inode) {
             source.let_go(id);
             return;
         }
-        let feeder = Feeder::new(id, self.token, file, pool, extent, &self.options);
+        let feeder = Feeder::new(id, self.token, file, account, pool, extent, &self.options);
         feeder.begin(source);
         feeders.insert(id, feeder);
     }
@@ -251,11 +276,20 @@ fn is_in_maps(pid: i32, address: &std::ops::Range<u64>, inode: u64) -> bool {
         .all(|map| map.inode == inode || matches!(map.pathname, procfs::process::MMapPath::Path(_)))
 }
 
-fn open_pidfd(pid: i32) -> std::io::Result<OwnedFd> {
+/// A descriptor that is ready once the process is dead: at once if it died before we heard of it.
+fn life_of(pid: i32) -> std::io::Result<OwnedFd> {
     // SAFETY: takes numbers only; the descriptor it makes is ours.
-    unsafe {
-        let number = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-        if number < 0 { Err(std::io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(number as i32)) }
+    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if number >= 0 {
+        // SAFETY: as above.
+        return Ok(unsafe { OwnedFd::from_raw_fd(number as i32) });
+    }
+    match std::io::Error::last_os_error() {
+        // A pipe without a writer is at its end.
+        error if error.raw_os_error() == Some(libc::ESRCH) => {
+            Ok(nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map(|(end, _)| end)?)
+        }
+        error => Err(error),
     }
 }
 

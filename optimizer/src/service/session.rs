@@ -1,8 +1,7 @@
 //! Sessions: what each supervisor asked for, and what it will be told.
 
-use super::files::Files;
 use super::reader::Reader;
-use crate::engine::DataFile;
+use crate::engine::{Account, FileRecord};
 use crate::link::message::{Answer, Request};
 use crate::link::tell;
 use crate::options::{Mode, RunOptions};
@@ -22,17 +21,33 @@ const ENDED: usize = 10_000;
 /// Lock files that one session tells apart.
 const LOCKS: usize = 1000;
 
+/// Troubles that one session keeps.
+const TROUBLES: usize = 100;
+
 pub struct Session {
     options: RunOptions,
     loaded: bool,
     refused: Vec<Refused>,
     locks: Vec<LockReport>,
+    troubles: Vec<String>,
     ended: Vec<ReaderReport>,
-    /// Every file that a reader of the session mapped.
-    files: Vec<Arc<DataFile>>,
+    /// Every file that a reader of the session mapped, and what was done with it for the session.
+    files: Vec<(Arc<FileRecord>, Arc<Account>)>,
 }
 
 impl Session {
+    fn new(options: RunOptions) -> Self {
+        Self {
+            options,
+            loaded: false,
+            refused: Vec::new(),
+            locks: Vec::new(),
+            troubles: Vec::new(),
+            ended: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
     pub fn loaded(&mut self) {
         self.loaded = true;
     }
@@ -46,6 +61,13 @@ impl Session {
         }
     }
 
+    /// Something that kept a process from being served.
+    pub fn note_trouble(&mut self, what: String) {
+        if self.troubles.len() < TROUBLES {
+            self.troubles.push(what);
+        }
+    }
+
     pub fn note_lock(&mut self, file: PathBuf, private: bool) {
         if let Some(lock) = self.locks.iter_mut().find(|lock| lock.file == file && lock.private == private) {
             lock.count += 1;
@@ -54,26 +76,27 @@ impl Session {
         }
     }
 
-    fn note_files(&mut self, reader: &Reader) {
-        for used in reader.uses() {
-            if !self.files.iter().any(|file| Arc::ptr_eq(file, &used.file)) {
-                self.files.push(used.file);
-            }
+    fn account_of(&mut self, record: &Arc<FileRecord>) -> Arc<Account> {
+        if let Some((_, account)) = self.files.iter().find(|(known, _)| Arc::ptr_eq(known, record)) {
+            return Arc::clone(account);
         }
+        let account = Arc::new(Account::default());
+        self.files.push((Arc::clone(record), Arc::clone(&account)));
+        account
     }
 
     fn report(&mut self, living: &[Reader], session: u64) -> SessionReport {
         let mut readers = std::mem::take(&mut self.ended);
         for reader in living.iter().filter(|reader| reader.session == session) {
-            self.note_files(reader);
             readers.push(reader.report());
         }
         SessionReport {
             loaded: self.loaded || !readers.is_empty(),
             readers,
-            files: self.files.iter().map(|file| report_on(file, self.options.mode)).collect(),
+            files: self.files.iter().map(|(file, account)| report_on(file, account, self.options.mode)).collect(),
             refused: std::mem::take(&mut self.refused),
             locks: std::mem::take(&mut self.locks),
+            troubles: std::mem::take(&mut self.troubles),
         }
     }
 }
@@ -94,6 +117,11 @@ impl Sessions {
         self.0.get_mut(&session)
     }
 
+    /// What is done with this file for the session; for nobody, if the session is closed.
+    pub fn account_of(&mut self, session: u64, record: &Arc<FileRecord>) -> Arc<Account> {
+        self.0.get_mut(&session).map(|session| session.account_of(record)).unwrap_or_default()
+    }
+
     pub fn close(&mut self, session: u64) {
         self.0.remove(&session);
     }
@@ -101,11 +129,9 @@ impl Sessions {
     /// Keeps what is to be reported of a reader that died.
     pub fn bury(&mut self, mut reader: Reader) {
         reader.end();
-        if let Some(session) = self.0.get_mut(&reader.session) {
-            session.note_files(&reader);
-            if session.ended.len() < ENDED {
-                session.ended.push(reader.report());
-            }
+        let session = self.0.get_mut(&reader.session);
+        if let Some(session) = session.filter(|session| session.ended.len() < ENDED) {
+            session.ended.push(reader.report());
         }
     }
 
@@ -115,7 +141,6 @@ impl Sessions {
         socket: &OwnedFd,
         session: Option<u64>,
         request: Request,
-        _files: &Files,
         readers: &[Reader],
     ) -> Option<u64> {
         let (answer, opened) = match (request, session) {
@@ -123,17 +148,7 @@ impl Sessions {
                 (Answer::Refused { why: format!("it speaks version {VERSION}, not {version}") }, None)
             }
             (Request::Open { session, options, .. }, None) => {
-                self.0.insert(
-                    session,
-                    Session {
-                        options,
-                        loaded: false,
-                        refused: Vec::new(),
-                        locks: Vec::new(),
-                        ended: Vec::new(),
-                        files: Vec::new(),
-                    },
-                );
+                self.0.insert(session, Session::new(options));
                 (Answer::Opened, Some(session))
             }
             (Request::Finish, Some(session)) => match self.0.get_mut(&session) {
@@ -150,8 +165,7 @@ impl Sessions {
     }
 }
 
-fn report_on(file: &DataFile, mode: Mode) -> FileReport {
-    let counters = &file.counters;
+fn report_on(file: &FileRecord, counters: &Account, mode: Mode) -> FileReport {
     let requested = counters.requested.load(Relaxed);
     let (fetched, cached) = (counters.fetched.load(Relaxed), counters.cached.load(Relaxed));
     let decision = match (file.ended(), mode) {
