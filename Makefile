@@ -38,7 +38,7 @@ tools-bench: tools-demo
 	-$(call install,vmtouch,vmtouch)
 
 # Headers of libacl, Python readers, and what the tests look through.
-TEST_PACKAGES := acl attr fuse3 gcc libacl1-dev libc6-dev lmdb-utils make pkg-config procps python3 python3-lmdb \
+TEST_PACKAGES := acl attr binutils fuse3 gcc libacl1-dev libc6-dev lmdb-utils make pkg-config procps python3 python3-lmdb \
 	python3-numpy strace util-linux
 tools-test:
 	@dpkg -s $(TEST_PACKAGES) > /dev/null 2>&1 || \

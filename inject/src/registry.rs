@@ -8,6 +8,7 @@ use crate::curtain::Curtain;
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::{MAPPINGS, Method};
 
@@ -44,7 +45,9 @@ pub struct Entry {
     guards: AtomicBool,
     /// The next thread that has its turn lifts the curtain for good.
     doomed: AtomicBool,
-    curtain: UnsafeCell<Curtain>,
+    /// Initialised while the entry is armed. Without a value until then the table is all zeros, and takes no room in
+    /// the library's file.
+    curtain: UnsafeCell<MaybeUninit<Curtain>>,
 }
 
 // SAFETY: `curtain` is only reached through `Turn`, of which `turn` lets one exist at a time; all else is atomic.
@@ -76,7 +79,7 @@ impl Entry {
             generation: AtomicU32::new(0),
             guards: AtomicBool::new(false),
             doomed: AtomicBool::new(false),
-            curtain: UnsafeCell::new(Curtain::new(0, 1, Method::Mprotect)),
+            curtain: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
 
@@ -110,7 +113,7 @@ impl Claim {
         let entry = self.entry;
         // SAFETY: nobody else reaches a claimed entry's curtain: `enter` passes over entries that are not armed, and
         // only the claimer may register.
-        unsafe { *entry.curtain.get() = Curtain::new(what.length as u64, what.distance, what.method) };
+        unsafe { (*entry.curtain.get()).write(Curtain::new(what.length as u64, what.distance, what.method)) };
         entry.start.store(what.start, Relaxed);
         entry.end.store(what.start + what.length, Relaxed);
         entry.offset.store(what.offset, Relaxed);
@@ -221,8 +224,9 @@ pub struct Turn<'a> {
 
 impl Turn<'_> {
     pub fn curtain(&mut self) -> &mut Curtain {
-        // SAFETY: `turn` was false and is true until this drops, so no other reference to the curtain exists.
-        unsafe { &mut *self.held.entry.curtain.get() }
+        // SAFETY: `turn` was false and is true until this drops, so no other reference to the curtain exists; `Held` is
+        // made of an armed entry alone, and `register` initialised that.
+        unsafe { (*self.held.entry.curtain.get()).assume_init_mut() }
     }
 }
 

@@ -1,0 +1,64 @@
+//! The injected library as a file: what it offers to the program, what it takes from libc, and how large it is.
+
+use precache_tests::runs::Program;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The library as `precache-run` unpacks it.
+fn unpacked() -> (tempfile::TempDir, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let (mut command, _) = Program::new(["true"]).command(&[]);
+    assert!(command.env("HOME", home.path()).status().unwrap().success());
+    let folder = fs::read_dir(home.path().join(".cache/precache")).unwrap().next().unwrap().unwrap();
+    let library = folder.path().join("libprecache_inject.so");
+    (home, library)
+}
+
+/// Names that `nm` lists with these options, without versions.
+fn symbols(library: &PathBuf, which: &str) -> BTreeSet<String> {
+    let output = Command::new("nm").args(["-D", which]).arg(library).output().expect("nm starts");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names = text.lines().filter_map(|line| line.split_whitespace().last());
+    names.map(|name| name.split('@').next().unwrap_or(name).to_owned()).collect()
+}
+
+fn names(list: &str) -> BTreeSet<String> {
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Every exported symbol stands in front of one of libc's: whoever adds one, adds it here.
+#[test]
+fn only_interposers_are_exported() {
+    let (_home, library) = unpacked();
+    let interposers = names(
+        "mmap mmap64 munmap mremap mprotect pkey_mprotect madvise mlock mlock2 mlockall
+         sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore sighold sigprocmask
+         pthread_sigmask
+         write pwrite pwrite64 writev pwritev pwritev64 pwritev2 send sendto sendmsg read pread pread64 recv recvfrom
+         fwrite fwrite_unlocked fread fread_unlocked fputs
+         open open64 openat openat64",
+    );
+    assert_eq!(symbols(&library, "--defined-only"), interposers);
+}
+
+/// Nothing that allocates, locks, or keeps thread-local storage can be called, for it is not there.
+#[test]
+fn little_is_imported() {
+    let (_home, library) = unpacked();
+    let allowed = names(
+        "abort bcmp dlsym __errno_location fnmatch getenv memcmp memcpy memmove memset strlen
+         __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable",
+    );
+    let imported = symbols(&library, "--undefined-only");
+    assert!(imported.is_subset(&allowed), "also imported: {:?}", imported.difference(&allowed).collect::<Vec<_>>());
+}
+
+#[test]
+fn it_is_small() {
+    let (_home, library) = unpacked();
+    let length = fs::metadata(library).unwrap().len();
+    assert!(length < 150 << 10, "{length} bytes");
+}
