@@ -39,10 +39,10 @@ pub fn consider(mapped: &Mapped) {
     if !settings::wants(path) {
         return;
     }
-    let Some((start, end)) = protectable(mapped, size, settings::data_range(path)) else { return };
+    let Some(part) = protectable(mapped, size, settings::data_range(path)) else { return };
     settle_inheritance();
     let Ok(connection) = handover::connect() else { return };
-    match arm(mapped, start, end, settings, &connection) {
+    match arm(mapped, part, (status.st_dev, status.st_ino), settings, &connection) {
         Ok(()) => {}
         // What the report then lacks is a line about a file that was not accelerated either.
         Err(why) => drop(connection.refuse(why, mapped.file)),
@@ -62,8 +62,8 @@ fn protectable(mapped: &Mapped, size: u64, range: (u64, u64)) -> Option<(u64, u6
 
 fn arm(
     mapped: &Mapped,
-    start: u64,
-    end: u64,
+    (start, end): (u64, u64),
+    file: (u64, u64),
     settings: &settings::Settings,
     connection: &handover::Connection,
 ) -> Result<(), Refusal> {
@@ -90,6 +90,7 @@ fn arm(
         start: first,
         length: (end - start) as usize,
         offset: mapped.offset + start,
+        file,
         protection: mapped.protection,
         distance: settings.distance,
         // SAFETY: the program has not been told the address yet; private mappings get no guards.

@@ -2,7 +2,7 @@
 
 use crate::{registry, settings, sys};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicPtr, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
 use precache_contract::enrolment::{Enrolment, Kind, LockNote};
 use precache_contract::segment::{Refusal, Segment};
@@ -29,6 +29,9 @@ fn create() -> sys::Result<(&'static Segment, sys::Descriptor)> {
     Ok((segment, file))
 }
 
+/// The optimizer that has it.
+static OPTIMIZER: AtomicI32 = AtomicI32::new(0);
+
 /// A conversation with the optimizer: closed when it drops.
 pub struct Connection {
     socket: sys::Descriptor,
@@ -36,25 +39,57 @@ pub struct Connection {
     pub segment: &'static Segment,
 }
 
-/// Connects, and enrols this process if it is not enrolled yet.
+/// Connects, and enrols this process if this optimizer does not know it yet.
 pub fn connect() -> sys::Result<Connection> {
-    let session = settings::get().ok_or(sys::Error::EINVAL)?.session;
-    let socket = sys::connect(settings::socket())?;
-    if let Some(segment) = segment() {
-        return Ok(Connection { socket, session, segment });
-    }
-    let (segment, file) = create()?;
-    sys::send(&socket, &Enrolment::new(Kind::Reader, session, token(segment), 0, 0).to_bytes(), Some(file.0))?;
-    let ours = core::ptr::from_ref(segment).cast_mut();
-    match SEGMENT.compare_exchange(core::ptr::null_mut(), ours, AcqRel, Acquire) {
-        Ok(_) => Ok(Connection { socket, session, segment }),
-        // Another thread enrolled in the meantime; the optimizer sees one more reader without mappings.
-        // SAFETY: the winner's segment, as in `segment`.
-        Err(theirs) => Ok(Connection { socket, session, segment: unsafe { &*theirs } }),
+    let (socket, optimizer) = sys::connect(settings::socket())?;
+    match segment() {
+        Some(segment) if OPTIMIZER.load(Acquire) == optimizer => Connection::over(socket, segment),
+        Some(segment) => enrol(socket, optimizer, segment, 0),
+        None => {
+            let (segment, file) = create()?;
+            let connection = Connection::over(socket, segment)?;
+            connection.introduce(&file, 0)?;
+            OPTIMIZER.store(optimizer, Release);
+            let ours = core::ptr::from_ref(segment).cast_mut();
+            match SEGMENT.compare_exchange(core::ptr::null_mut(), ours, AcqRel, Acquire) {
+                Ok(_) => Ok(connection),
+                // Another thread enrolled in the meantime; the optimizer sees one more reader without mappings.
+                // SAFETY: the winner's segment, as in `segment`.
+                Err(theirs) => Ok(Connection { segment: unsafe { &*theirs }, ..connection }),
+            }
+        }
     }
 }
 
+/// Enrols this process with a new segment that describes the same mappings as the old one.
+fn enrol(socket: sys::Descriptor, optimizer: i32, old: &Segment, parent: u64) -> sys::Result<Connection> {
+    let (segment, file) = create()?;
+    for (from, to) in old.mappings.iter().zip(&segment.mappings) {
+        to.address.store(from.address.load(Relaxed), Relaxed);
+        to.length.store(from.length.load(Relaxed), Relaxed);
+        to.offset.store(from.offset.load(Relaxed), Relaxed);
+        to.method.store(from.method.load(Relaxed), Relaxed);
+        to.generation.store(from.generation.load(Relaxed), Release);
+    }
+    let connection = Connection::over(socket, segment)?;
+    connection.introduce(&file, parent)?;
+    OPTIMIZER.store(optimizer, Release);
+    SEGMENT.store(core::ptr::from_ref(segment).cast_mut(), Release);
+    Ok(connection)
+}
+
 impl Connection {
+    fn over(socket: sys::Descriptor, segment: &'static Segment) -> sys::Result<Self> {
+        let session = settings::get().ok_or(sys::Error::EINVAL)?.session;
+        Ok(Self { socket, session, segment })
+    }
+
+    /// Hands over the segment.
+    fn introduce(&self, file: &sys::Descriptor, parent: u64) -> sys::Result<()> {
+        let datagram = Enrolment::new(Kind::Reader, self.session, token(self.segment), parent, 0);
+        sys::send(&self.socket, &datagram.to_bytes(), Some(file.0))
+    }
+
     /// Announces the mapping, filled into its slot of the segment, with the descriptor of its file.
     pub fn announce(&self, slot: usize, file: c_int) -> sys::Result<()> {
         let datagram = Enrolment::new(Kind::Mapping, self.session, token(self.segment), 0, slot as u32);
@@ -74,7 +109,7 @@ impl Connection {
 pub fn report_loaded() {
     let Some(settings) = settings::get() else { return };
     if settings.supervisor == sys::parent()
-        && let Ok(socket) = sys::connect(settings::socket())
+        && let Ok((socket, _)) = sys::connect(settings::socket())
     {
         let _ = sys::send(&socket, &Enrolment::new(Kind::Loaded, settings.session, 0, 0, 0).to_bytes(), None);
     }
@@ -86,7 +121,7 @@ pub fn report_lock(private: bool, path: &[u8]) {
     let Some(settings) = settings::get() else { return };
     let mut text = [0u8; LockNote::LENGTH];
     if let Some(datagram) = LockNote::write(&mut text, settings.session, private, path)
-        && let Ok(socket) = sys::connect(settings::socket())
+        && let Ok((socket, _)) = sys::connect(settings::socket())
     {
         let _ = sys::send(&socket, datagram, None);
     }
@@ -97,27 +132,32 @@ pub fn report_lock(private: bool, path: &[u8]) {
 pub fn enrol_heir() -> sys::Result<()> {
     let Some(inherited) = segment() else { return Ok(()) };
     SEGMENT.store(core::ptr::null_mut(), Release);
-    let session = settings::get().ok_or(sys::Error::EINVAL)?.session;
-    let socket = sys::connect(settings::socket())?;
-    let (segment, file) = create()?;
-    for (from, to) in inherited.mappings.iter().zip(&segment.mappings) {
-        to.address.store(from.address.load(Relaxed), Relaxed);
-        to.length.store(from.length.load(Relaxed), Relaxed);
-        to.offset.store(from.offset.load(Relaxed), Relaxed);
-        to.method.store(from.method.load(Relaxed), Relaxed);
-        to.generation.store(from.generation.load(Relaxed), Release);
-    }
-    let datagram = Enrolment::new(Kind::Reader, session, token(segment), token(inherited), 0);
-    sys::send(&socket, &datagram.to_bytes(), Some(file.0))?;
-    SEGMENT.store(core::ptr::from_ref(segment).cast_mut(), Release);
+    let (socket, optimizer) = sys::connect(settings::socket())?;
+    enrol(socket, optimizer, inherited, token(inherited))?;
     // SAFETY: nobody in the child uses the parent's segment: threads that trip wait until the child is adopted.
     let _ = unsafe { sys::unmap(core::ptr::from_ref(inherited) as usize, Segment::LENGTH) };
     Ok(())
 }
 
-/// Whether an optimizer listens.
-pub fn optimizer_listens() -> bool {
-    sys::connect(settings::socket()).is_ok()
+/// Who listens at the optimizer's socket.
+pub enum Listener {
+    /// The optimizer that has our segment.
+    Ours,
+    /// Another one, to which this process has just been handed over; its mappings are still to be announced.
+    Another(Connection),
+    Nobody,
+}
+
+/// Looks who listens. The old segment stays mapped: other threads may be at work with it.
+pub fn find_listener() -> Listener {
+    let Ok((socket, optimizer)) = sys::connect(settings::socket()) else { return Listener::Nobody };
+    match segment() {
+        Some(old) if OPTIMIZER.load(Acquire) != optimizer => match enrol(socket, optimizer, old, 0) {
+            Ok(connection) => Listener::Another(connection),
+            Err(_) => Listener::Nobody,
+        },
+        _ => Listener::Ours,
+    }
 }
 
 /// Fills in the mapping's slot of the segment.

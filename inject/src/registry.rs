@@ -25,6 +25,8 @@ pub struct Description {
     pub length: usize,
     /// File offset of `start`.
     pub offset: u64,
+    /// Device and inode number of the file.
+    pub file: (u64, u64),
     /// The program's own protection.
     pub protection: c_int,
     pub distance: u64,
@@ -40,6 +42,8 @@ pub struct Entry {
     start: AtomicUsize,
     end: AtomicUsize,
     offset: AtomicU64,
+    device: AtomicU64,
+    inode: AtomicU64,
     protection: AtomicI32,
     generation: AtomicU32,
     guards: AtomicBool,
@@ -75,6 +79,8 @@ impl Entry {
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
             offset: AtomicU64::new(0),
+            device: AtomicU64::new(0),
+            inode: AtomicU64::new(0),
             protection: AtomicI32::new(0),
             generation: AtomicU32::new(0),
             guards: AtomicBool::new(false),
@@ -117,6 +123,8 @@ impl Claim {
         entry.start.store(what.start, Relaxed);
         entry.end.store(what.start + what.length, Relaxed);
         entry.offset.store(what.offset, Relaxed);
+        entry.device.store(what.file.0, Relaxed);
+        entry.inode.store(what.file.1, Relaxed);
         entry.protection.store(what.protection, Relaxed);
         entry.guards.store(what.method == Method::Guard, Relaxed);
         entry.doomed.store(false, Relaxed);
@@ -182,6 +190,11 @@ impl Held {
     /// File offset of the first protected byte.
     pub fn offset(&self) -> u64 {
         self.entry.offset.load(Relaxed)
+    }
+
+    /// Device and inode number of the file.
+    pub fn file(&self) -> (u64, u64) {
+        (self.entry.device.load(Relaxed), self.entry.inode.load(Relaxed))
     }
 
     pub fn protection(&self) -> c_int {

@@ -236,9 +236,9 @@ pub fn path_of(descriptor: c_int, buffer: &mut [u8]) -> Result<usize> {
     unsafe { syscall!(Sysno::readlinkat, libc::AT_FDCWD, link.as_ptr(), buffer.as_mut_ptr(), buffer.len()) }
 }
 
-/// Connects to an abstract socket that a process of this very user listens on. Never waits: a full backlog is an
-/// error.
-pub fn connect(name: &[u8]) -> Result<Descriptor> {
+/// Connects to an abstract socket that a process of this very user listens on; also returns that process. Never waits: a
+/// full backlog is an error.
+pub fn connect(name: &[u8]) -> Result<(Descriptor, i32)> {
     let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
     let Some(path) = address.sun_path.get_mut(1..=name.len()) else { return Err(Errno::ENAMETOOLONG) };
     for (to, from) in path.iter_mut().zip(name) {
@@ -262,7 +262,7 @@ pub fn connect(name: &[u8]) -> Result<Descriptor> {
         )?;
         socket
     };
-    if peer.uid == effective_user() { Ok(socket) } else { Err(Errno::EPERM) }
+    if peer.uid == effective_user() { Ok((socket, peer.pid)) } else { Err(Errno::EPERM) }
 }
 
 /// Sends one datagram, with a descriptor if there is one. Neither waits nor raises SIGPIPE.

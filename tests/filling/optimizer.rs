@@ -83,13 +83,17 @@ fn expected() -> String {
     String::from_utf8(left.stdout).expect("digits")
 }
 
-/// Waits until the process is gone; a process that stays is a failure.
-fn must_end(process: Pid) {
+/// Waits until it is so; what does not come about is a failure.
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
-    while Path::new(&format!("/proc/{process}")).exists() {
-        assert!(Instant::now() < deadline, "process {process} is still there");
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::yield_now();
     }
+}
+
+fn must_end(process: Pid) {
+    wait_for(&format!("the end of process {process}"), || !Path::new(&format!("/proc/{process}")).exists());
 }
 
 #[test]
@@ -97,10 +101,27 @@ fn a_killed_optimizer_is_outlived_and_replaced() {
     let Some(mut served) = Served::start() else { return };
     kill(served.optimizer, Signal::SIGKILL).unwrap();
     must_end(served.optimizer);
+    wait_for("a new optimizer", || optimizer_beside(served.supervisor.id()).is_some());
     assert_eq!(served.go_on(), expected());
     assert!(served.supervisor.wait().unwrap().success());
     let report = served.report.read();
     assert_eq!(report.0["optimizer_restarts"], 1, "{:#}", report.0);
+    // The reader has gone over to the new one, in the middle of its file.
+    assert!(report.trips() > 0, "{:#}", report.0);
+    assert!(report.of_file("requested") > 8 << 20, "{:#}", report.0);
+}
+
+#[test]
+fn a_killed_optimizer_is_outlived_without_another() {
+    let Some(mut served) = Served::start() else { return };
+    // Its supervisor stands still, and starts none.
+    let supervisor = Pid::from_raw(served.supervisor.id() as i32);
+    kill(supervisor, Signal::SIGSTOP).unwrap();
+    kill(served.optimizer, Signal::SIGKILL).unwrap();
+    must_end(served.optimizer);
+    assert_eq!(served.go_on(), expected());
+    kill(supervisor, Signal::SIGCONT).unwrap();
+    assert!(served.supervisor.wait().unwrap().success());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A checkpoint is hit: tell the optimizer, let the reader through, re-arm what it left behind.
 
+use super::attachment;
 use crate::curtain::{STEP, Span, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
@@ -85,18 +86,26 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
     if shared.veto.load(Relaxed) == held.generation() {
         return Some(Refusal::Vetoed);
     }
+    if attachment::is_due() {
+        // The trip is the new optimizer's first news, or nobody's.
+        return attachment::check();
+    }
     let trip = Trip { slot: held.slot() as u16, generation: held.generation(), offset };
     if !segment.trips.push(trip) {
         segment.counters.lost.fetch_add(1, Relaxed);
-        return Some(Refusal::OptimizerStalled);
+        return match attachment::check() {
+            None if attachment::is_lost() => None,
+            None => Some(Refusal::OptimizerStalled),
+            gone => gone,
+        };
     }
     let triggering =
         !shared.watches.iter().any(|watch| (watch.from.load(Relaxed)..watch.threshold.load(Relaxed)).contains(&offset));
     if (triggering || segment.trips.is_filling()) && segment.take_wake() {
         segment.counters.wakes.fetch_add(1, Relaxed);
         // Nobody woken: it is about to sleep and will look once more, or it is gone.
-        if !sys::futex_wake(&segment.sleeping) && !handover::optimizer_listens() {
-            return Some(Refusal::OptimizerGone);
+        if !sys::futex_wake(&segment.sleeping) {
+            return attachment::check();
         }
     }
     None

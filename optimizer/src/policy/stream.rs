@@ -144,13 +144,13 @@ impl Streams {
     /// Whether a stream's next trip may be at this position, ahead of its last: at its next checkpoint or shortly
     /// behind, as a reader that skips; or at a later one, if another thread opened that.
     fn is_expected(&self, stream: &Stream, position: u64) -> bool {
+        let on_grid = position.is_multiple_of(self.distance) && position <= stream.last + LEAPS * self.distance;
         if stream.faults < FAULTS {
-            return position <= stream.last + 2 * STEP;
+            return position <= stream.last + 2 * STEP || on_grid;
         }
         let grid = (stream.last / self.distance + 1) * self.distance;
         let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
         let next = thresholds.filter(|&t| t > stream.last).fold(grid, u64::min).max(stream.last + STEP);
-        let on_grid = position.is_multiple_of(self.distance) && position <= stream.last + LEAPS * self.distance;
         position <= next + SKIP || on_grid
     }
 

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// Connections whose peer has not hung up. More than this, and the oldest goes: a reader hangs up at once.
 const CONNECTIONS: usize = 1024;
 
+/// Enrolments kept for sessions that are not open yet.
+const EARLY: usize = 1024;
+
 /// Someone at the other end.
 struct Connection {
     socket: OwnedFd,
@@ -37,6 +40,8 @@ pub struct Listener {
     sessions: Sessions,
     readers: Vec<Reader>,
     files: Files,
+    /// Enrolments for sessions that are not open: a reader may find a new optimizer before its supervisor does.
+    early: Vec<(i32, Enrolment, Kind, Option<File>)>,
 }
 
 impl Listener {
@@ -52,6 +57,7 @@ impl Listener {
             sessions: Sessions::default(),
             readers: Vec::new(),
             files: Files::default(),
+            early: Vec::new(),
         })
     }
 
@@ -152,6 +158,11 @@ impl Listener {
         let opened = self.sessions.answer(&asking.socket, asking.session, request, &self.readers);
         asking.session = opened.or(asking.session);
         self.connections.push(asking);
+        let (now, later) = self.early.drain(..).partition(|(_, what, ..)| Some(what.session) == opened);
+        self.early = later;
+        for (pid, what, kind, file) in now {
+            self.enrol(pid, what, kind, file);
+        }
     }
 
     fn hang_up(&mut self, index: usize) {
@@ -161,6 +172,14 @@ impl Listener {
     }
 
     fn enrol(&mut self, pid: i32, what: Enrolment, kind: Kind, file: Option<File>) {
+        let knows = self.sessions.options_of(what.session).is_some()
+            || self.readers.iter().any(|reader| [what.parent, what.token].contains(&reader.token()));
+        if !knows {
+            if self.early.len() < EARLY {
+                self.early.push((pid, what, kind, file));
+            }
+            return;
+        }
         match (kind, file) {
             (Kind::Loaded, _) => self.with_session(what.session, |session| session.loaded()),
             (Kind::Refused, Some(file)) => {

@@ -24,6 +24,9 @@ const JOBS: usize = 32;
 /// Progress of mappings that have not been announced yet is kept for them, up to so much.
 const EARLY: usize = 1024;
 
+/// Mappings of one process that a report lists.
+const USES: usize = 256;
+
 /// A mapping and what became of it, for the report.
 #[derive(Clone)]
 pub struct Use {
@@ -246,7 +249,18 @@ impl Worker {
     fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
         let Announcement { what, file, pool, extent, address } = announcement;
         let (id, account) = (what.id, Arc::clone(&what.account));
-        lock(&self.uses).push(what);
+        let mut uses = lock(&self.uses);
+        if uses.len() >= USES {
+            // The report of a program with so many mappings lacks those that were over first.
+            let over = uses.iter().position(|used| !source.is_mapped(used.id)).unwrap_or(0);
+            uses.remove(over);
+        }
+        uses.push(what);
+        drop(uses);
+        // Of a program that maps and unmaps all the time, most are over before they are looked at.
+        if !source.is_mapped(id) {
+            return;
+        }
         if !is_in_maps(self.pid, &address, file.identity.inode) {
             source.let_go(id);
             return;

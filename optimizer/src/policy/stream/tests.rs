@@ -101,3 +101,13 @@ fn random_records_stop_being_fetched() {
     }
     assert!(requested <= 20 * MIB, "{} MiB requested", requested / MIB);
 }
+
+/// A new optimizer meets readers in the middle of their files: they trip at the grid alone.
+#[test]
+fn a_reader_already_under_way_is_known_by_the_grid() {
+    let mut streams = streams(2000 * MIB);
+    assert_eq!(streams.observe(800 * MIB), Decision::default());
+    assert_eq!(streams.observe(808 * MIB), Decision::default());
+    let (_, extents) = streams.observe(816 * MIB).request.unwrap();
+    assert_eq!(extents[0].start, 816 * MIB);
+}

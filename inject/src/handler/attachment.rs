@@ -1,0 +1,78 @@
+//! Whether an optimizer still listens to this process; another one takes the place of one that died, and the process goes
+//! over to it.
+
+use crate::handover::{self, Connection, Listener};
+use crate::registry;
+use crate::sys;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use precache_contract::segment::Refusal;
+
+/// How long a new optimizer is looked for, and how often, in milliseconds. A supervisor starts one within a second.
+const PATIENCE: u64 = 5000;
+const PERIOD: u64 = 20;
+
+/// Descriptors that are looked through for a mapping's file.
+const DESCRIPTORS: c_int = 1024;
+
+/// Since when nobody listens; 0: somebody does.
+static LOST: AtomicU64 = AtomicU64::new(0);
+static TRIED: AtomicU64 = AtomicU64::new(0);
+static TRYING: AtomicBool = AtomicBool::new(false);
+
+/// Whether it is time to look for an optimizer again.
+pub fn is_due() -> bool {
+    LOST.load(Relaxed) != 0 && sys::milliseconds().wrapping_sub(TRIED.load(Relaxed)) >= PERIOD
+}
+
+/// Whether nobody listens at present.
+pub fn is_lost() -> bool {
+    LOST.load(Relaxed) != 0
+}
+
+/// Looks for the optimizer; the answer is why to let go of everything, if it has been gone for too long.
+pub fn check() -> Option<Refusal> {
+    if TRYING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
+        return None;
+    }
+    let now = sys::milliseconds();
+    TRIED.store(now, Relaxed);
+    let fate = match handover::find_listener() {
+        Listener::Ours => {
+            LOST.store(0, Relaxed);
+            None
+        }
+        Listener::Another(connection) => {
+            announce_all(&connection);
+            LOST.store(0, Relaxed);
+            None
+        }
+        Listener::Nobody => {
+            let since = match LOST.compare_exchange(0, now, Relaxed, Relaxed) {
+                Ok(_) => now,
+                Err(since) => since,
+            };
+            (now.wrapping_sub(since) > PATIENCE).then_some(Refusal::OptimizerGone)
+        }
+    };
+    TRYING.store(false, Release);
+    fate
+}
+
+/// Announces every mapping whose file the program still has open; the others are let go of at their next trip.
+fn announce_all(connection: &Connection) {
+    registry::each_overlapping(0, usize::MAX, |held| {
+        let announced = descriptor_of(held.file()).is_some_and(|file| connection.announce(held.slot(), file).is_ok());
+        if !announced {
+            held.doom();
+        }
+    });
+}
+
+/// A descriptor of this process for the file.
+fn descriptor_of(file: (u64, u64)) -> Option<c_int> {
+    (0..DESCRIPTORS).find(|&number| {
+        sys::file_status(number).is_ok_and(|status| (status.st_dev, status.st_ino) == file)
+            && sys::open_flags(number).is_ok_and(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY)
+    })
+}
