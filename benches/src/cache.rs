@@ -1,7 +1,7 @@
 //! A file's pages in the page cache: brought in, thrown out, and checked, for no figure is better than its cold cache.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 const PAGE: u64 = 4096;
 /// Pages asked for one by one where the whole file cannot be asked for.
 const SAMPLES: u64 = 512;
+/// Others may drop caches, or the kernel reclaim what is idle, while a file is read in.
+const ATTEMPTS: u32 = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
@@ -49,11 +51,14 @@ pub fn cool(path: &Path) -> Result<(), CacheError> {
 pub fn warm(path: &Path) -> Result<(), CacheError> {
     let failed = |why| CacheError::Io(path.to_owned(), why);
     let mut file = File::open(path).map_err(failed)?;
-    if resident(&file).map_err(failed)? == 1.0 {
-        return Ok(());
-    }
     let mut buffer = vec![0; 1 << 20];
-    while file.read(&mut buffer).map_err(failed)? > 0 {}
+    for _ in 0..ATTEMPTS {
+        if resident(&file).map_err(failed)? == 1.0 {
+            return Ok(());
+        }
+        file.rewind().map_err(failed)?;
+        while file.read(&mut buffer).map_err(failed)? > 0 {}
+    }
     match resident(&file).map_err(failed)? {
         1.0 => Ok(()),
         share => Err(CacheError::StaysCold(path.to_owned(), share)),
