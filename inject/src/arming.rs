@@ -41,7 +41,10 @@ pub fn consider(mapped: &Mapped) {
     }
     let Some(part) = protectable(mapped, size, settings::data_range(path)) else { return };
     settle_inheritance();
-    let Ok(connection) = handover::connect() else { return };
+    let Ok(connection) = handover::connect() else {
+        // Without a segment there is no optimizer to tell either; the supervisor reports its death.
+        return handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::NotEnrolled));
+    };
     match arm(mapped, part, (status.st_dev, status.st_ino), settings, &connection) {
         Ok(()) => {}
         // What the report then lacks is a line about a file that was not accelerated either.
@@ -79,9 +82,6 @@ fn arm(
     if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
         return Err(Refusal::Elf);
     }
-    if !owner::establish() {
-        return Err(Refusal::NotEnrolled);
-    }
     if !disposition::install() {
         return Err(Refusal::HandlerLost);
     }
@@ -96,12 +96,10 @@ fn arm(
         // SAFETY: the program has not been told the address yet; private mappings get no guards.
         method: unsafe { protect::choose(first, (end - start) as usize, settings.protect, shared && !writable) },
     };
-    // A fault while the signal is blocked kills; threads that begin later inherit the mask.
-    let mask = sys::set_mask(sys::SignalSet::MAX);
-    sys::set_mask(mask & !sys::bit(libc::SIGSEGV));
+    sys::unblock(libc::SIGSEGV);
     let claim = registry::claim().ok_or(Refusal::TableFull)?;
     handover::describe(connection.segment, claim.slot(), claim.generation(), &what);
-    if connection.announce(claim.slot(), mapped.file).is_err() {
+    if connection.announce(claim.slot(), claim.generation(), mapped.file).is_err() {
         claim.abandon();
         return Err(Refusal::NotEnrolled);
     }
@@ -112,6 +110,7 @@ fn arm(
     if unsafe { sys::mprotect(what.start, what.length, libc::PROT_NONE) }.is_err() {
         protect::lift(&held, &mut turn);
         drop(turn);
+        handover::retract(held.slot());
         drop(registry::leave(held));
         return Err(Refusal::ProtectFailed);
     }
@@ -119,8 +118,10 @@ fn arm(
 }
 
 /// A forked child takes over what it inherited before it changes any of it.
-fn settle_inheritance() {
+pub fn settle_inheritance() {
     loop {
+        // No handler of the program's may trip on the way: it would wait for this thread.
+        let _quiet = sys::Quiet::begin();
         match owner::standing() {
             Standing::Owner => return,
             Standing::Heir(_adoption) => return handler::adopt(),
@@ -154,16 +155,22 @@ impl Drop for Departure {
 }
 
 /// Before a call that unmaps, moves or re-protects the range: what is registered in it is opened and forgotten, as a
-/// whole, and no handler is at work in it any more when this returns. Keep the answer until the call is done.
-pub fn let_go(address: usize, length: usize) -> Option<Departure> {
-    if !registry::overlaps(address, address.saturating_add(length)) {
+/// whole, and no handler is at work in it any more when this returns. `why` is counted, if the mapping lives on without
+/// us. Keep the answer until the call is done.
+pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Departure> {
+    if !registry::overlaps_or_leaving(address, address.saturating_add(length)) {
         return None;
     }
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
     let mut departure = Departure { leaving: [const { None }; MAPPINGS] };
     let mut slots = departure.leaving.iter_mut();
+    // What another thread is letting go of may still have handlers at work.
+    registry::await_leaving(address, address.saturating_add(length));
     registry::each_overlapping(address, address.saturating_add(length), |held| {
+        if let (Some(segment), Some(why)) = (handover::segment(), why) {
+            segment.counters.refuse(why);
+        }
         protect::lift(&held, &mut held.wait_turn());
         if let (Some(slot), Some(leaving)) = (slots.next(), registry::leave(held)) {
             *slot = Some(leaving);

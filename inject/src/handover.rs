@@ -1,6 +1,6 @@
 //! Making this process and its mappings known to the optimizer. Nothing here waits for it.
 
-use crate::{registry, settings, sys};
+use crate::{owner, registry, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
@@ -46,6 +46,10 @@ pub fn connect() -> sys::Result<Connection> {
         Some(segment) if OPTIMIZER.load(Acquire) == optimizer => Connection::over(socket, segment),
         Some(segment) => enrol(socket, optimizer, segment, 0),
         None => {
+            // First of all: a child that is forked from here on must not take this process's segment for its own.
+            if !owner::establish() {
+                return Err(sys::Error::ENOMEM);
+            }
             let (segment, file) = create()?;
             let connection = Connection::over(socket, segment)?;
             connection.introduce(&file, 0)?;
@@ -91,8 +95,8 @@ impl Connection {
     }
 
     /// Announces the mapping, filled into its slot of the segment, with the descriptor of its file.
-    pub fn announce(&self, slot: usize, file: c_int) -> sys::Result<()> {
-        let datagram = Enrolment::new(Kind::Mapping, self.session, token(self.segment), 0, slot as u32);
+    pub fn announce(&self, slot: usize, generation: u32, file: c_int) -> sys::Result<()> {
+        let datagram = Enrolment::mapping(self.session, token(self.segment), slot as u32, generation);
         sys::send(&self.socket, &datagram.to_bytes(), Some(file))
     }
 
@@ -129,14 +133,14 @@ pub fn report_lock(private: bool, path: &[u8]) {
 
 /// In a forked child: a segment of its own, with the mappings that it inherits. Signal context. On failure the child
 /// is left without a segment: nothing that it does may count as its parent's.
-pub fn enrol_heir() -> sys::Result<()> {
-    let Some(inherited) = segment() else { return Ok(()) };
+pub fn enrol_heir() -> sys::Result<Option<Connection>> {
+    let Some(inherited) = segment() else { return Ok(None) };
     SEGMENT.store(core::ptr::null_mut(), Release);
     let (socket, optimizer) = sys::connect(settings::socket())?;
-    enrol(socket, optimizer, inherited, token(inherited))?;
+    let connection = enrol(socket, optimizer, inherited, token(inherited))?;
     // SAFETY: nobody in the child uses the parent's segment: threads that trip wait until the child is adopted.
     let _ = unsafe { sys::unmap(core::ptr::from_ref(inherited) as usize, Segment::LENGTH) };
-    Ok(())
+    Ok(Some(connection))
 }
 
 /// Who listens at the optimizer's socket.
@@ -150,7 +154,12 @@ pub enum Listener {
 
 /// Looks who listens. The old segment stays mapped: other threads may be at work with it.
 pub fn find_listener() -> Listener {
-    let Ok((socket, optimizer)) = sys::connect(settings::socket()) else { return Listener::Nobody };
+    let (socket, optimizer) = match sys::connect(settings::socket()) {
+        Ok(found) => found,
+        // Many others are before us: it is there, and has our segment or will be asked again.
+        Err(sys::Error::EAGAIN) => return Listener::Ours,
+        Err(_) => return Listener::Nobody,
+    };
     match segment() {
         Some(old) if OPTIMIZER.load(Acquire) != optimizer => match enrol(socket, optimizer, old, 0) {
             Ok(connection) => Listener::Another(connection),

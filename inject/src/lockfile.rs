@@ -69,6 +69,7 @@ pub fn opened(path: &CStr, flags: c_int, file: c_int) {
     if regular
         && sys::read_at(file, &mut magic, MAGIC_OFFSET) == Ok(4)
         && u32::from_ne_bytes(magic) == MAGIC
+        && READ_ONLY.iter().all(|known| known.load(Acquire) != name)
         && let Some(place) = READ_ONLY.get(NEXT.fetch_add(1, Relaxed) % REMEMBERED)
     {
         place.store(name, Release);

@@ -1,7 +1,7 @@
 //! The functions that our exported ones stand in front of: libc's, or those of another preloaded library after us.
 //!
-//! Looked up by the constructor. Before it runs (another library's constructor may call first) the table is empty, and
-//! an interposer falls back to looking up on the spot.
+//! Looked up when the library is loaded; an interposer that is called earlier, by another library's constructor, looks
+//! up on the spot.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
@@ -57,6 +57,17 @@ macro_rules! interpose {
         /// As for the function of this name.
         #[cfg_attr(feature = "preload", unsafe(no_mangle))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            // Looked up when the library is loaded: dlsym takes the loader's lock, which a signal handler that calls this
+            // function first may have interrupted.
+            #[cfg(feature = "preload")]
+            #[unsafe(link_section = ".init_array")]
+            #[used]
+            static LOOK_UP: extern "C" fn() = {
+                extern "C" fn look_up() {
+                    NEXT.address();
+                }
+                look_up
+            };
             static NEXT: $crate::next::Next = {
                 // SAFETY: the bytes end in the one zero byte that is added here.
                 let name = unsafe {

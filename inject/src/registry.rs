@@ -67,7 +67,7 @@ static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 /// Ranges that left the table lately. A fault that was on its way when its mapping left is let through again.
-static LEFT: [[AtomicUsize; 2]; 8] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 8];
+static LEFT: [[AtomicUsize; 2]; MAPPINGS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAPPINGS];
 static LEFT_NEXT: AtomicUsize = AtomicUsize::new(0);
 
 impl Entry {
@@ -95,6 +95,10 @@ impl Entry {
 
     fn overlaps(&self, start: usize, end: usize) -> bool {
         self.state.load(Relaxed) == ARMED && self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
+    }
+
+    fn is_leaving(&self, start: usize, end: usize) -> bool {
+        self.state.load(SeqCst) == LEAVING && self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
     }
 }
 
@@ -260,6 +264,23 @@ pub fn overlaps(start: usize, end: usize) -> bool {
         && start < HIGHEST.load(Relaxed)
         && LOWEST.load(Relaxed) < end
         && TABLE.iter().any(|entry| entry.overlaps(start, end))
+}
+
+/// The same, or one that another thread is taking out of the table.
+pub fn overlaps_or_leaving(start: usize, end: usize) -> bool {
+    start < HIGHEST.load(Relaxed)
+        && LOWEST.load(Relaxed) < end
+        && TABLE.iter().any(|entry| entry.overlaps(start, end) || entry.is_leaving(start, end))
+}
+
+/// Waits until no handler is at work in mappings of the range that other threads are taking out of the table. Not for
+/// signal context.
+pub fn await_leaving(start: usize, end: usize) {
+    for entry in &TABLE {
+        while entry.is_leaving(start, end) && entry.holders.load(SeqCst) != 0 {
+            sys::yield_now();
+        }
+    }
 }
 
 /// The armed mapping that `address` lies in.

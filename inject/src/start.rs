@@ -1,7 +1,7 @@
 //! The constructor: reads the settings and nothing else. No handler is installed, no descriptor opened, no thread
 //! started before a data file is mapped.
 
-use crate::{handover, settings};
+use crate::{handover, settings, sys};
 use core::ffi::{CStr, c_char};
 
 unsafe extern "C" {
@@ -17,6 +17,10 @@ fn start() {
     if let Some(value) = variable(c"PRECACHE_READER") {
         // SAFETY: constructors run one after the other, before the program has threads, and this one runs once.
         unsafe { settings::read(value) };
+        if settings::get().is_some() {
+            // A mask may come along over exec; threads that begin later inherit this one.
+            sys::unblock(libc::SIGSEGV);
+        }
         handover::report_loaded();
     }
 }

@@ -118,6 +118,12 @@ pub fn set_mask(mask: SignalSet) -> SignalSet {
     old
 }
 
+/// Unblocks one signal for the calling thread: a fault while SIGSEGV is blocked kills.
+pub fn unblock(signal: c_int) {
+    let mask = set_mask(SignalSet::MAX);
+    set_mask(mask & !bit(signal));
+}
+
 /// All signals blocked for the calling thread while this exists: no handler of the program's runs on top of what holds
 /// an entry of the registry, where it could wait for that entry.
 pub struct Quiet(SignalSet);

@@ -37,6 +37,14 @@ pub struct RunOptions {
     pub verbose: bool,
 }
 
+impl RunOptions {
+    /// Whether the policy can work with these, whoever sent them.
+    pub fn are_sound(&self) -> bool {
+        let jobs = self.jobs.unwrap_or(1);
+        self.distance >= PAGE && self.size >= PAGE && (1..100).contains(&self.threshold) && (1..=1024).contains(&jobs)
+    }
+}
+
 /// The process data range of one file: checkpoints lie in it only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataRange {

@@ -111,7 +111,12 @@ impl Report {
     }
 
     pub fn trips(&self) -> u64 {
-        self.readers().filter_map(|reader| reader["trips"].as_u64()).sum()
+        self.sum("trips")
+    }
+
+    /// The sum of a counter over all processes.
+    pub fn sum(&self, counter: &str) -> u64 {
+        self.readers().filter_map(|reader| reader[counter].as_u64()).sum()
     }
 
     /// A number of the first file.

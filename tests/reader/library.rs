@@ -37,8 +37,8 @@ fn only_interposers_are_exported() {
         "mmap mmap64 munmap mremap mprotect pkey_mprotect madvise mlock mlock2 mlockall
          sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore sighold sigprocmask
          pthread_sigmask
-         write pwrite pwrite64 writev pwritev pwritev64 pwritev2 send sendto sendmsg read pread pread64 recv recvfrom
-         fwrite fwrite_unlocked fread fread_unlocked fputs
+         write pwrite pwrite64 writev pwritev pwritev64 pwritev2 send sendto sendmsg read pread pread64 readv preadv preadv64 preadv2 recv
+         recvfrom recvmsg fwrite fwrite_unlocked fread fread_unlocked fputs fputs_unlocked puts
          open open64 openat openat64",
     );
     assert_eq!(symbols(&library, "--defined-only"), interposers);

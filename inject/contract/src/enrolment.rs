@@ -38,7 +38,8 @@ pub struct Enrolment {
     pub parent: u64,
     /// Slot in the segment's table of mappings.
     pub slot: u32,
-    pub reserved: u32,
+    /// Generation of the mapping in that slot.
+    pub generation: u32,
 }
 
 /// Why a datagram is refused.
@@ -55,7 +56,16 @@ impl Enrolment {
     pub const LENGTH: usize = size_of::<Self>();
 
     pub fn new(kind: Kind, session: u64, token: u64, parent: u64, slot: u32) -> Self {
-        Self { magic: MAGIC, version: VERSION, kind: kind as u32, session, token, parent, slot, reserved: 0 }
+        Self::of_mapping(kind, session, token, parent, slot, 0)
+    }
+
+    fn of_mapping(kind: Kind, session: u64, token: u64, parent: u64, slot: u32, generation: u32) -> Self {
+        Self { magic: MAGIC, version: VERSION, kind: kind as u32, session, token, parent, slot, generation }
+    }
+
+    /// Announces a mapping.
+    pub fn mapping(session: u64, token: u64, slot: u32, generation: u32) -> Self {
+        Self::of_mapping(Kind::Mapping, session, token, 0, slot, generation)
     }
 
     /// The datagram as bytes in native order: both ends are on one machine.
@@ -73,7 +83,7 @@ impl Enrolment {
         put(&self.token.to_ne_bytes());
         put(&self.parent.to_ne_bytes());
         put(&self.slot.to_ne_bytes());
-        put(&self.reserved.to_ne_bytes());
+        put(&self.generation.to_ne_bytes());
         bytes
     }
 
@@ -98,7 +108,7 @@ impl Enrolment {
             5 => Kind::Lock,
             other => return Err(Malformed::Kind(other)),
         };
-        Ok((Self::new(kind, word(16), word(24), word(32), half(40)), kind))
+        Ok((Self::of_mapping(kind, word(16), word(24), word(32), half(40), half(44)), kind))
     }
 }
 
@@ -137,8 +147,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn survives_the_journey(session: u64, token: u64, parent: u64, slot: u32) {
-            let sent = Enrolment::new(Kind::Mapping, session, token, parent, slot);
+        fn survives_the_journey(session: u64, token: u64, slot: u32, generation: u32) {
+            let sent = Enrolment::mapping(session, token, slot, generation);
             prop_assert_eq!(Enrolment::parse(&sent.to_bytes()), Ok((sent, Kind::Mapping)));
         }
 

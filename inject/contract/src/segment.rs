@@ -40,10 +40,12 @@ pub enum Refusal {
     Direct = 10,
     /// No segment could be made or handed over.
     NotEnrolled = 11,
+    /// A fault of the program's own takes its default action.
+    Dying = 12,
 }
 
 /// How many refusals there are.
-pub const REFUSALS: usize = 12;
+pub const REFUSALS: usize = 13;
 
 impl Refusal {
     /// All, in the order of their numbers.
@@ -60,6 +62,7 @@ impl Refusal {
         Self::SharedWritable,
         Self::Direct,
         Self::NotEnrolled,
+        Self::Dying,
     ];
 
     /// What a report says.
@@ -77,6 +80,7 @@ impl Refusal {
             Self::SharedWritable => "the mapping is shared and writable",
             Self::Direct => "the descriptor bypasses the page cache (O_DIRECT)",
             Self::NotEnrolled => "the optimizer could not be reached",
+            Self::Dying => "a fault of the program's own took its default action",
         }
     }
 }
@@ -85,9 +89,9 @@ impl Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Method {
-    /// `mprotect(PROT_NONE)` around one open window per stream.
+    /// `mprotect(PROT_NONE)`, for the curtain and for checkpoints in what is open.
     Mprotect = 1,
-    /// The same, with guard regions (`MADV_GUARD_INSTALL`) as checkpoints inside longer windows.
+    /// The same curtain, with guard regions (`MADV_GUARD_INSTALL`) as checkpoints in what is open.
     Guard = 2,
 }
 

@@ -2,7 +2,7 @@
 //! over to it.
 
 use crate::handover::{self, Connection, Listener};
-use crate::registry;
+use crate::registry::{self, Held};
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -13,7 +13,7 @@ const PATIENCE: u64 = 5000;
 const PERIOD: u64 = 20;
 
 /// Descriptors that are looked through for a mapping's file.
-const DESCRIPTORS: c_int = 1024;
+const DESCRIPTORS: c_int = 256;
 
 /// Since when nobody listens; 0: somebody does.
 static LOST: AtomicU64 = AtomicU64::new(0);
@@ -43,7 +43,7 @@ pub fn check() -> Option<Refusal> {
             None
         }
         Listener::Another(connection) => {
-            announce_all(&connection);
+            announce_all(&connection, |held| held.doom());
             LOST.store(0, Relaxed);
             None
         }
@@ -59,12 +59,13 @@ pub fn check() -> Option<Refusal> {
     fate
 }
 
-/// Announces every mapping whose file the program still has open; the others are let go of at their next trip.
-fn announce_all(connection: &Connection) {
+/// Announces every mapping whose file the program still has open; `otherwise` is told of the others.
+pub fn announce_all(connection: &Connection, otherwise: impl Fn(&Held)) {
     registry::each_overlapping(0, usize::MAX, |held| {
-        let announced = descriptor_of(held.file()).is_some_and(|file| connection.announce(held.slot(), file).is_ok());
+        let announce = |file| connection.announce(held.slot(), held.generation(), file).is_ok();
+        let announced = descriptor_of(held.file()).is_some_and(announce);
         if !announced {
-            held.doom();
+            otherwise(&held);
         }
     });
 }

@@ -54,29 +54,54 @@ pub fn get() -> Disposition {
     }
 }
 
+/// The right to write: with all signals blocked, so that no handler waits for the thread that it interrupted.
+struct Writing(#[expect(dead_code, reason = "held for its end")] sys::Quiet);
+
+impl Writing {
+    fn begin() -> Self {
+        let quiet = sys::Quiet::begin();
+        while WRITING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
+            sys::yield_now();
+        }
+        Self(quiet)
+    }
+
+    fn set(&self, wanted: Disposition) -> Disposition {
+        let old = get();
+        let current = CURRENT.load(Relaxed);
+        let slot = &SLOTS[(current.wrapping_add(1) & 1) as usize];
+        slot.handler.store(wanted.handler, Release);
+        slot.flags.store(wanted.flags, Release);
+        slot.mask.store(wanted.mask, Release);
+        CURRENT.store(current.wrapping_add(1), Release);
+        old
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        WRITING.store(false, Release);
+    }
+}
+
 /// Sets what the program wants and returns what it wanted before.
 pub fn set(wanted: Disposition) -> Disposition {
-    let mask = sys::set_mask(SignalSet::MAX);
-    while WRITING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
-        sys::yield_now();
-    }
-    let old = get();
-    let current = CURRENT.load(Relaxed);
-    let slot = &SLOTS[(current.wrapping_add(1) & 1) as usize];
-    slot.handler.store(wanted.handler, Release);
-    slot.flags.store(wanted.flags, Release);
-    slot.mask.store(wanted.mask, Release);
-    CURRENT.store(current.wrapping_add(1), Release);
+    let writing = Writing::begin();
+    let old = writing.set(wanted);
     if is_virtual() && (old.flags ^ wanted.flags) & libc::SA_ONSTACK != 0 {
         install_with(wanted);
     }
-    WRITING.store(false, Release);
-    sys::set_mask(mask);
     old
+}
+
+/// In a forked child: no other thread is setting anything.
+pub fn reset_after_fork() {
+    WRITING.store(false, Release);
 }
 
 /// Puts our handler in place, in front of the program's. `false` when that cannot be done.
 pub fn install() -> bool {
+    let writing = Writing::begin();
     if is_virtual() {
         return is_ours();
     }
@@ -89,7 +114,7 @@ pub fn install() -> bool {
         }
         from_libc(&old.assume_init())
     };
-    set(program);
+    writing.set(program);
     if !install_with(program) {
         return false;
     }

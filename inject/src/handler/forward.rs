@@ -24,7 +24,7 @@ pub unsafe fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         libc::SIG_IGN if !from_kernel => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             // Should the program live on after all, no checkpoint must be left without a handler.
-            give_up(Refusal::HandlerLost);
+            give_up(Refusal::Dying);
             disposition::uninstall();
             if !from_kernel {
                 // SAFETY: the caller's promise. The signal is blocked here and kills on the way out.

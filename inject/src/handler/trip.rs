@@ -1,6 +1,6 @@
 //! A checkpoint is hit: tell the optimizer, let the reader through, re-arm what it left behind.
 
-use super::attachment;
+use super::{attachment, disposition};
 use crate::curtain::{STEP, Span, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
@@ -147,7 +147,8 @@ fn lift(segment: &Segment, held: &Held, turn: &mut Turn, why: Refusal) -> bool {
 fn open_step(held: &Held, at: u64) -> bool {
     let start = at / STEP * STEP;
     let span = Span { start, end: (start + STEP).min(held.length() as u64) };
-    protect::open(held, span).is_ok()
+    // With no kernel mappings left, opening all needs none.
+    protect::open(held, span).is_ok() || protect::open(held, whole(held)).is_ok()
 }
 
 /// Lets go of all mappings of this process; those at which another thread is at work follow at its next trip.
@@ -165,7 +166,9 @@ pub fn give_up(why: Refusal) {
 
 /// A forked child's first look at its inheritance: the curtains are drawn anew, and the optimizer hears of it.
 pub fn adopt() {
-    let enrolled = handover::enrol_heir().is_ok();
+    disposition::reset_after_fork();
+    let heir = handover::enrol_heir();
+    let enrolled = heir.is_ok();
     registry::reset_after_fork(|held| {
         let Some(mut turn) = held.try_turn() else { return };
         if turn.curtain().is_lifted() {
@@ -179,6 +182,10 @@ pub fn adopt() {
             protect::lift(held, &mut turn);
         }
     });
+    // The optimizer knows the files from the parent, unless that has ended.
+    if let Ok(Some(connection)) = heir {
+        attachment::announce_all(&connection, |_| {});
+    }
 }
 
 /// A fault whose mapping was unregistered by another thread while the signal was on its way: the access is tried

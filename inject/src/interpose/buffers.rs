@@ -98,11 +98,29 @@ buffer_list! {
     fn pwritev64(offset: c_long);
     /// pwritev2(2).
     fn pwritev2(offset: c_long, flags: c_int);
+    /// readv(2).
+    fn readv();
+    /// preadv(2).
+    fn preadv(offset: c_long);
+    /// preadv(2).
+    fn preadv64(offset: c_long);
+    /// preadv2(2).
+    fn preadv2(offset: c_long, flags: c_int);
 }
 
 interpose! {
     /// sendmsg(2).
     fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> isize; missing -1; |next| {
+        // SAFETY: the program passes null or a valid message.
+        let prepare = || unsafe { message.as_ref().is_some_and(|m| prepare_parts(m.msg_iov, m.msg_iovlen)) };
+        // SAFETY: the program's own call.
+        with(prepare, || unsafe { next(socket, message, flags) })
+    }
+}
+
+interpose! {
+    /// recvmsg(2).
+    fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize; missing -1; |next| {
         // SAFETY: the program passes null or a valid message.
         let prepare = || unsafe { message.as_ref().is_some_and(|m| prepare_parts(m.msg_iov, m.msg_iovlen)) };
         // SAFETY: the program's own call.
@@ -135,13 +153,44 @@ stdio! {
     fn fread_unlocked(buffer: *mut c_void);
 }
 
+/// Hits what a C string holds of checkpoints.
+///
+/// # Safety
+/// `text` must be null or a C string.
+unsafe fn prepare_text(text: *const c_char) {
+    if !crate::registry::is_empty() && !text.is_null() {
+        // SAFETY: the caller's promise. Measuring it touches every page of it.
+        prepare_for_call(text as usize, unsafe { libc::strlen(text) });
+    }
+}
+
+interpose! {
+    /// puts(3).
+    fn puts(text: *const c_char) -> c_int; missing -1; |next| {
+        // SAFETY: the program's own call and its own string.
+        unsafe {
+            prepare_text(text);
+            next(text)
+        }
+    }
+}
+
+interpose! {
+    /// fputs_unlocked(3).
+    fn fputs_unlocked(text: *const c_char, stream: *mut c_void) -> c_int; missing -1; |next| {
+        // SAFETY: the program's own call and its own string.
+        unsafe {
+            prepare_text(text);
+            next(text, stream)
+        }
+    }
+}
+
 interpose! {
     /// fputs(3).
     fn fputs(text: *const c_char, stream: *mut c_void) -> c_int; missing -1; |next| {
-        if !crate::registry::is_empty() && !text.is_null() {
-            // SAFETY: the program passes a C string. Measuring it touches every page of it, and hits what is there.
-            prepare_for_call(text as usize, unsafe { libc::strlen(text) });
-        }
+        // SAFETY: the program's own string.
+        unsafe { prepare_text(text) };
         // SAFETY: the program's own call.
         unsafe { next(text, stream) }
     }

@@ -3,6 +3,7 @@
 use crate::arming::{Mapped, consider, let_go};
 use crate::interpose;
 use core::ffi::{c_int, c_long, c_void};
+use precache_contract::segment::Refusal;
 
 /// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE` (Linux 5.14) stop with EFAULT at a protected page.
 const POPULATE: [c_int; 2] = [22, 23];
@@ -11,9 +12,9 @@ fn failed() -> *mut c_void {
     libc::MAP_FAILED
 }
 
-/// Runs `change` without any armed mapping in the range.
-fn without_arming<T>(address: *const c_void, length: usize, change: impl FnOnce() -> T) -> T {
-    let departure = let_go(address as usize, length);
+/// Runs `change` without any armed mapping in the range; `why` is told of mappings that live on without us.
+fn without_arming<T>(address: *const c_void, length: usize, why: Option<Refusal>, change: impl FnOnce() -> T) -> T {
+    let departure = let_go(address as usize, length, why);
     let result = change();
     drop(departure);
     result
@@ -31,7 +32,7 @@ unsafe fn map(
 ) -> *mut c_void {
     // SAFETY: the program's own call.
     let call = || unsafe { next(address, length, protection, flags, file, offset) };
-    let result = if flags & libc::MAP_FIXED != 0 { without_arming(address, length, call) } else { call() };
+    let result = if flags & libc::MAP_FIXED != 0 { without_arming(address, length, None, call) } else { call() };
     if result != libc::MAP_FAILED {
         let mapped = Mapped { address: result as usize, length, protection, flags, file, offset: offset as u64 };
         preserving_errno(|| consider(&mapped));
@@ -71,7 +72,7 @@ interpose! {
     /// munmap(2).
     fn munmap(address: *mut c_void, length: usize) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, || unsafe { next(address, length) })
+        without_arming(address, length, None, || unsafe { next(address, length) })
     }
 }
 
@@ -79,9 +80,9 @@ interpose! {
     /// mremap(2). The fifth argument is there only with `MREMAP_FIXED`; passing on an unused register is harmless.
     fn mremap(address: *mut c_void, length: usize, new_length: usize, flags: c_int, place: *mut c_void)
         -> *mut c_void; missing failed(); |next| {
-        let fixed = if flags & libc::MREMAP_FIXED != 0 { let_go(place as usize, new_length) } else { None };
+        let fixed = if flags & libc::MREMAP_FIXED != 0 { let_go(place as usize, new_length, None) } else { None };
         // SAFETY: the program's own call.
-        let result = without_arming(address, length, || unsafe { next(address, length, new_length, flags, place) });
+        let result = without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length, new_length, flags, place) });
         drop(fixed);
         result
     }
@@ -91,7 +92,7 @@ interpose! {
     /// mprotect(2): from here on the program manages this mapping's protection itself.
     fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, || unsafe { next(address, length, protection) })
+        without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length, protection) })
     }
 }
 
@@ -99,7 +100,7 @@ interpose! {
     /// pkey_mprotect(2).
     fn pkey_mprotect(address: *mut c_void, length: usize, protection: c_int, key: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, || unsafe { next(address, length, protection, key) })
+        without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length, protection, key) })
     }
 }
 
@@ -107,7 +108,7 @@ interpose! {
     /// madvise(2): populating fails at protected pages.
     fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing -1; |next| {
         let populates = POPULATE.contains(&advice);
-        let departure = if populates { let_go(address as usize, length) } else { None };
+        let departure = if populates { let_go(address as usize, length, Some(Refusal::Changed)) } else { None };
         // SAFETY: the program's own call.
         let result = unsafe { next(address, length, advice) };
         drop(departure);
@@ -119,7 +120,7 @@ interpose! {
     /// mlock(2): locking fails at protected pages.
     fn mlock(address: *const c_void, length: usize) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, || unsafe { next(address, length) })
+        without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length) })
     }
 }
 
@@ -127,7 +128,7 @@ interpose! {
     /// mlock2(2).
     fn mlock2(address: *const c_void, length: usize, flags: core::ffi::c_uint) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, || unsafe { next(address, length, flags) })
+        without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length, flags) })
     }
 }
 
@@ -135,6 +136,6 @@ interpose! {
     /// mlockall(2).
     fn mlockall(flags: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(core::ptr::null(), usize::MAX, || unsafe { next(flags) })
+        without_arming(core::ptr::null(), usize::MAX, Some(Refusal::Changed), || unsafe { next(flags) })
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::handler::disposition::{self, Disposition, from_libc, to_libc};
 use crate::sys::{SignalSet, bit};
-use crate::{interpose, settings};
+use crate::{arming, interpose, settings};
 use core::ffi::c_int;
 
 type Handler = libc::sighandler_t;
@@ -14,6 +14,7 @@ fn ours(signal: c_int) -> bool {
 
 /// Sets a handler with the flags that the historic call implies; returns the handler before.
 fn set_simple(handler: Handler, flags: c_int) -> Handler {
+    arming::settle_inheritance();
     disposition::set(Disposition { handler, flags, mask: 0 }).handler
 }
 
@@ -21,9 +22,19 @@ interpose! {
     /// sigaction(2).
     fn sigaction(signal: c_int, action: *const libc::sigaction, old: *mut libc::sigaction) -> c_int; missing -1; |next| {
         if !ours(signal) {
-            // SAFETY: the program's own call.
+            // SAFETY: the program passes null or a valid action (sigaction(2)).
+            let open = unsafe { action.as_ref() }.filter(|_| settings::get().is_some()).map(|action| {
+                // Nor may SIGSEGV be blocked while a handler of another signal runs.
+                let mut open = *action;
+                // SAFETY: the first word of a set is the kernel's set of 64 signals.
+                unsafe { *(&raw mut open.sa_mask).cast::<SignalSet>() &= !bit(libc::SIGSEGV) };
+                open
+            });
+            let action = open.as_ref().map_or(action, core::ptr::from_ref);
+            // SAFETY: the program's own call, with its action or one like it.
             return unsafe { next(signal, action, old) };
         }
+        arming::settle_inheritance();
         // SAFETY: the program passes null or a valid action (sigaction(2)); the new one is read before the old one is
         // written, for they may be the same.
         unsafe {

@@ -78,7 +78,7 @@ pub struct RunArguments {
     #[arg(short, long, env = "PRECACHE_QUIET", hide_env = true, value_parser = parse_switch)]
     quiet: bool,
 
-    /// Say more, and print the summary also with --report
+    /// Print the summary also with --report
     #[arg(short, long, env = "PRECACHE_VERBOSE", hide_env = true, value_parser = parse_switch)]
     verbose: bool,
 

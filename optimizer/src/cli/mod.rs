@@ -16,7 +16,11 @@ const USAGE: u8 = 2;
 
 /// `precache-run [OPTIONS] [--] COMMAND [ARGS]...`
 #[derive(Debug, Parser)]
-#[command(name = "precache-run", version)]
+#[command(
+    name = "precache-run",
+    version,
+    about = "Runs a program with the large files that it maps in the page cache before it touches them"
+)]
 struct PrecacheRun {
     #[command(flatten)]
     run: RunArguments,

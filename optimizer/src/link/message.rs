@@ -10,7 +10,7 @@ pub const DATAGRAM: usize = 32 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Opens a session, or opens it again at another optimizer.
-    Open { version: u32, session: u64, options: RunOptions },
+    Open { version: u32, session: u64, options: RunOptions, again: bool },
     /// The program ended: answer with the report, then hang up.
     Finish,
 }

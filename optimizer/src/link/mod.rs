@@ -9,6 +9,7 @@ use self::message::{Answer, Request};
 use crate::options::RunOptions;
 use crate::report::SessionReport;
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, getsockopt, recv, send, setsockopt, socket,
     sockopt::{PeerCredentials, ReceiveTimeout},
@@ -49,7 +50,7 @@ impl Client {
     pub fn start(options: &RunOptions) -> Result<Self, Error> {
         let name = name::of_this_place();
         let session = name::random();
-        let socket = open(&name, session, options)?;
+        let socket = open(&name, session, options, false)?;
         Ok(Self { socket, name, session, options: options.clone() })
     }
 
@@ -64,7 +65,7 @@ impl Client {
 
     /// Opens the session again after the optimizer's death.
     pub fn restart(&mut self) -> Result<(), Error> {
-        self.socket = open(&self.name, self.session, &self.options)?;
+        self.socket = open(&self.name, self.session, &self.options, true)?;
         Ok(())
     }
 
@@ -86,7 +87,7 @@ impl AsFd for Client {
 }
 
 /// Connects and opens the session. An optimizer that ends as idle in just this moment is replaced.
-fn open(name: &str, session: u64, options: &RunOptions) -> Result<OwnedFd, Error> {
+fn open(name: &str, session: u64, options: &RunOptions, again: bool) -> Result<OwnedFd, Error> {
     let mut tries = 3;
     loop {
         tries -= 1;
@@ -97,7 +98,7 @@ fn open(name: &str, session: u64, options: &RunOptions) -> Result<OwnedFd, Error
             }
             other => other,
         };
-        let greeted = attempt.and_then(|socket| greet(&socket, session, options).map(|()| socket));
+        let greeted = attempt.and_then(|socket| greet(&socket, session, options, again).map(|()| socket));
         match greeted {
             Err(Error::HungUp | Error::Socket(Errno::ECONNREFUSED | Errno::EPIPE | Errno::ECONNRESET)) if tries > 0 => {
             }
@@ -106,9 +107,9 @@ fn open(name: &str, session: u64, options: &RunOptions) -> Result<OwnedFd, Error
     }
 }
 
-fn greet(socket: &OwnedFd, session: u64, options: &RunOptions) -> Result<(), Error> {
+fn greet(socket: &OwnedFd, session: u64, options: &RunOptions, again: bool) -> Result<(), Error> {
     let version = precache_contract::VERSION;
-    tell(socket, &Request::Open { version, session, options: options.clone() })?;
+    tell(socket, &Request::Open { version, session, options: options.clone(), again })?;
     match listen(socket)? {
         Answer::Opened => Ok(()),
         Answer::Refused { why } => Err(Error::Refused(why)),
@@ -133,7 +134,19 @@ pub fn tell<T: serde::Serialize>(socket: &impl AsFd, what: &T) -> Result<(), Err
     let mut text = serde_json::to_vec(what)?;
     text.push(b'\n');
     for part in text.chunks(message::DATAGRAM) {
-        send(socket.as_fd().as_raw_fd(), part, MsgFlags::MSG_NOSIGNAL)?;
+        while let Err(error) = send(socket.as_fd().as_raw_fd(), part, MsgFlags::MSG_NOSIGNAL) {
+            match error {
+                Errno::EINTR => {}
+                // The other side is still reading what came before.
+                Errno::EAGAIN => {
+                    let mut room = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+                    if poll(&mut room, PollTimeout::from(PATIENCE_SECONDS as u16 * 1000))? == 0 {
+                        return Err(error.into());
+                    }
+                }
+                error => return Err(error.into()),
+            }
+        }
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::policy::stream::Thresholds;
 use memmap2::MmapRaw;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use precache_contract::VERSION;
+use precache_contract::ring::CAPACITY;
 use precache_contract::segment::{Counters, Mapping, Segment, WATCHES};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -110,7 +111,9 @@ impl Checkpoints {
     }
 
     fn drain(&self, news: &mut Vec<Progress>) {
-        while let Some(trip) = self.shared.segment().trips.pop() {
+        // No more than fit: a reader that goes on filling the ring does not fill our memory.
+        let trips = std::iter::from_fn(|| self.shared.segment().trips.pop()).take(CAPACITY as usize);
+        for trip in trips {
             news.push(Progress {
                 mapping: MappingId { slot: trip.slot, generation: trip.generation },
                 offset: trip.offset,

@@ -23,7 +23,9 @@ pub struct SessionReport {
 /// One process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReaderReport {
+    /// 0: all processes after the first 200 together.
     pub pid: i32,
+    pub processes: u64,
     /// Forked from another reader, whose mappings it inherited.
     pub forked: bool,
     /// Faults that were checkpoints.
@@ -41,6 +43,25 @@ pub struct ReaderReport {
     /// Why arming ended or did not begin, and how often.
     pub refusals: Vec<Refusals>,
     pub mappings: Vec<MappingReport>,
+}
+
+impl ReaderReport {
+    /// Adds what another process did to the sums.
+    pub fn add(&mut self, other: &Self) {
+        self.processes += other.processes;
+        self.trips += other.trips;
+        self.wakes += other.wakes;
+        self.contended += other.contended;
+        self.lost += other.lost;
+        self.forwarded += other.forwarded;
+        self.lifted_for_calls += other.lifted_for_calls;
+        for refusals in &other.refusals {
+            match self.refusals.iter_mut().find(|known| known.reason == refusals.reason) {
+                Some(known) => known.count += refusals.count,
+                None => self.refusals.push(refusals.clone()),
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

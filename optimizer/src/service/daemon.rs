@@ -1,6 +1,7 @@
 //! Becoming nobody's child: no terminal, no inherited descriptors, signal settings or CPU binding.
 
 use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use nix::unistd::{ForkResult, Pid, fork};
 use std::fs::File;
@@ -34,6 +35,7 @@ pub fn detach(ready: Option<i32>) -> anyhow::Result<Starter> {
         // SAFETY: neither disposition runs code of ours.
         unsafe { signal(number, wanted) }?;
     }
+    raise_limits();
     let mut everywhere = CpuSet::new();
     for cpu in 0..CpuSet::count() {
         everywhere.set(cpu)?;
@@ -43,6 +45,17 @@ pub fn detach(ready: Option<i32>) -> anyhow::Result<Starter> {
     let _ = sched_setaffinity(Pid::from_raw(0), &everywhere);
     // SAFETY: the number was inherited for this purpose and nobody else uses it.
     Ok(Starter(ready.map(|number| unsafe { File::from_raw_fd(number) })))
+}
+
+/// The limits of whoever came first are not those of all sessions to come: as far as the hard limits let us.
+fn raise_limits() {
+    for resource in [Resource::RLIMIT_NOFILE, Resource::RLIMIT_CPU, Resource::RLIMIT_NPROC, Resource::RLIMIT_FSIZE] {
+        if let Ok((_, hard)) = getrlimit(resource) {
+            let _ = setrlimit(resource, hard, hard);
+        }
+    }
+    // SAFETY: takes numbers only. Raising one's priority may be forbidden; then it stays.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 0) };
 }
 
 /// Closes what was inherited past the standard streams: a pipe held open here would never end for its reader.

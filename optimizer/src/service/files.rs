@@ -17,7 +17,10 @@ impl Files {
     pub fn find_or_add(&mut self, file: File) -> std::io::Result<Arc<DataFile>> {
         self.files.retain(|_, (record, _)| record.strong_count() > 0);
         let identity = Identity::of(&file)?;
-        let known = self.files.get(&identity);
+        let size = file.metadata()?.len();
+        // A file that has changed its length is another file, with another end.
+        let same = |record: &Weak<FileRecord>| record.upgrade().is_some_and(|record| record.size == size);
+        let known = self.files.get(&identity).filter(|(record, _)| same(record));
         if let Some(open) = known.and_then(|(_, open)| open.upgrade()) {
             return Ok(open);
         }

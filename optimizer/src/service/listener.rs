@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// Connections whose peer has not hung up. More than this, and the oldest goes: a reader hangs up at once.
 const CONNECTIONS: usize = 1024;
 
+/// Rest after a failed accept.
+const BREATH: Duration = Duration::from_millis(50);
+
 /// Enrolments kept for sessions that are not open yet.
 const EARLY: usize = 1024;
 
@@ -108,7 +111,14 @@ impl Listener {
 
     fn accept(&mut self) {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        while let Ok(number) = accept4(self.socket.as_raw_fd(), flags) {
+        loop {
+            let number = match accept4(self.socket.as_raw_fd(), flags) {
+                Ok(number) => number,
+                Err(Errno::EINTR | Errno::ECONNABORTED) => continue,
+                Err(Errno::EAGAIN) => return,
+                // Out of descriptors: whoever waits goes on waiting, and this does not spin.
+                Err(_) => return std::thread::sleep(BREATH),
+            };
             // SAFETY: accept4 made this descriptor for us.
             let socket = unsafe { OwnedFd::from_raw_fd(number) };
             // The abstract namespace has no file modes: who may speak is decided here.
@@ -117,7 +127,8 @@ impl Listener {
                 continue;
             }
             if self.connections.len() == CONNECTIONS {
-                self.hang_up(0);
+                // Never a supervisor: readers hang up by themselves, and at once.
+                self.connections.iter().position(|c| c.session.is_none()).into_iter().for_each(|i| self.hang_up(i));
             }
             self.connections.push(Connection { socket, pid: peer.pid(), text: Vec::new(), session: None });
             self.hear(self.connections.len() - 1);
@@ -200,7 +211,7 @@ impl Listener {
                 match self.files.find_or_add(file) {
                     Ok(file) => {
                         let account = self.sessions.account_of(reader.session, &file.record);
-                        reader.add(what.slot, file, account, &mut self.files);
+                        reader.add(&what, file, account, &mut self.files);
                     }
                     Err(error) => self.with_session(what.session, |session| {
                         session.note_trouble(format!("a file of process {pid} cannot be used: {error}"));

@@ -122,10 +122,10 @@ impl Reader {
         self.life.as_fd()
     }
 
-    /// A mapping of the reader in this slot of its segment, of this file; what is done for it goes into the account.
-    pub fn add(&self, slot: u32, file: Arc<DataFile>, account: Arc<Account>, files: &mut Files) {
-        let Some(mapping) = self.shared.segment().mappings.get(slot as usize) else { return };
-        let id = MappingId { slot: slot as u16, generation: mapping.generation.load(Acquire) };
+    /// A mapping of the reader, of this file; what is done for it goes into the account.
+    pub fn add(&self, what: &Enrolment, file: Arc<DataFile>, account: Arc<Account>, files: &mut Files) {
+        let id = MappingId { slot: what.slot as u16, generation: what.generation };
+        let Some(mapping) = self.shared.mapping(id) else { return };
         let pool = files.pool_of(&file, self.options.jobs.unwrap_or(JOBS));
         let method = Method::from_number(mapping.method.load(Relaxed));
         self.announce(id, method, file, account, pool);
@@ -190,6 +190,7 @@ impl Reader {
         });
         ReaderReport {
             pid: self.pid,
+            processes: 1,
             forked: self.forked,
             trips: counters.trips.load(Relaxed),
             wakes: counters.wakes.load(Relaxed),
@@ -249,6 +250,10 @@ impl Worker {
     fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
         let Announcement { what, file, pool, extent, address } = announcement;
         let (id, account) = (what.id, Arc::clone(&what.account));
+        // A forked child announces what its parent's announcement told already.
+        if feeders.contains_key(&id) {
+            return;
+        }
         let mut uses = lock(&self.uses);
         if uses.len() >= USES {
             // The report of a program with so many mappings lacks those that were over first.

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// Reports of ended processes that one session keeps; the sums of later ones are lost.
-const ENDED: usize = 10_000;
+/// Reports of ended processes that one session keeps one by one.
+const ENDED: usize = 200;
 
 /// Lock files that one session tells apart.
 const LOCKS: usize = 1000;
@@ -36,10 +36,11 @@ pub struct Session {
 }
 
 impl Session {
-    fn new(options: RunOptions) -> Self {
+    /// A session that is opened `again` began with another optimizer, which knew whether the library was loaded.
+    fn new(options: RunOptions, again: bool) -> Self {
         Self {
             options,
-            loaded: false,
+            loaded: again,
             refused: Vec::new(),
             locks: Vec::new(),
             troubles: Vec::new(),
@@ -73,6 +74,17 @@ impl Session {
             lock.count += 1;
         } else if self.locks.len() < LOCKS {
             self.locks.push(LockReport { file, private, count: 1 });
+        }
+    }
+
+    /// Keeps the report of a process that ended; beyond so many, only their sums.
+    fn keep(&mut self, report: ReaderReport) {
+        if self.ended.len() < ENDED {
+            self.ended.push(report);
+        } else if let Some(sums) = self.ended.get_mut(ENDED) {
+            sums.add(&report);
+        } else {
+            self.ended.push(ReaderReport { pid: 0, mappings: Vec::new(), ..report });
         }
     }
 
@@ -130,8 +142,8 @@ impl Sessions {
     pub fn bury(&mut self, mut reader: Reader) {
         reader.end();
         let session = self.0.get_mut(&reader.session);
-        if let Some(session) = session.filter(|session| session.ended.len() < ENDED) {
-            session.ended.push(reader.report());
+        if let Some(session) = session {
+            session.keep(reader.report());
         }
     }
 
@@ -147,8 +159,11 @@ impl Sessions {
             (Request::Open { version, .. }, _) if version != VERSION => {
                 (Answer::Refused { why: format!("it speaks version {VERSION}, not {version}") }, None)
             }
-            (Request::Open { session, options, .. }, None) => {
-                self.0.insert(session, Session::new(options));
+            (Request::Open { options, .. }, None) if !options.are_sound() => {
+                (Answer::Refused { why: "its options make no sense".into() }, None)
+            }
+            (Request::Open { session, options, again, .. }, None) => {
+                self.0.insert(session, Session::new(options, again));
                 (Answer::Opened, Some(session))
             }
             (Request::Finish, Some(session)) => match self.0.get_mut(&session) {
@@ -172,6 +187,7 @@ fn report_on(file: &FileRecord, counters: &Account, mode: Mode) -> FileReport {
         (Some(why), _) => format!("given up: {why}"),
         (None, Mode::Detect) => "watched only (--mode detect)".into(),
         (None, _) if requested == 0 => "nothing pre-cached: no stream was found in the first faults".into(),
+        (None, _) if fetched + cached == 0 => "nothing pre-cached: the mapping was gone before".into(),
         (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
         (None, _) => format!("pre-cached by {}", file.engine_name().unwrap_or("nobody")),
     };
