@@ -1,95 +1,150 @@
 //! Private lock files for LMDB readers (`--private-lock`).
 //!
-//! LMDB opens the data file first and the lock file after it when the environment is read-only, and the lock file first
-//! when it is not (`mdb_env_open`). So a lock file whose data file this process has opened for reading belongs to a
-//! reader: it gets a file in memory instead, which nobody else sees. Who comes for the lock file first means to write,
-//! and gets the shared one.
+//! A read-only environment opens its data file for reading and right after it, in the same thread, the lock file; any
+//! other environment opens the lock file first and the data file for writing right after it (`mdb_env_open`). So a lock
+//! file that is opened directly after its data file, while that is still open for reading, belongs to a reader: it gets
+//! a file in memory instead, which nobody else sees. Should the same thread then open the data file for writing after
+//! all, it is refused: a writer without the shared lock file would destroy what other writers write.
 
 use crate::{handover, settings, sys};
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-/// Data files remembered: a process with more environments open than this gets shared lock files for the oldest.
-const REMEMBERED: usize = 32;
+/// Threads whose last open is remembered. One that is forgotten gets the shared lock file.
+const THREADS: usize = 64;
 
 /// `mm_magic` of a meta page, behind the page header of 16 bytes (LMDB, `MDB_MAGIC`).
 const MAGIC: u32 = 0xBEEF_C0DE;
 const MAGIC_OFFSET: u64 = 16;
 
-/// Paths, hashed, of LMDB data files that were opened for reading only.
-static READ_ONLY: [AtomicU64; REMEMBERED] = [const { AtomicU64::new(0) }; REMEMBERED];
+/// What a thread opened last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+enum Last {
+    Other = 0,
+    /// An LMDB data file, for reading.
+    ReadOnlyData = 1,
+    /// A lock file, and was given a private one.
+    PrivateLock = 2,
+}
+
+/// Device and inode number.
+type File = (u64, u64);
+
+struct Memory {
+    thread: AtomicI32,
+    last: AtomicU32,
+    device: AtomicU64,
+    inode: AtomicU64,
+    descriptor: AtomicI32,
+}
+
+static MEMORIES: [Memory; THREADS] = [const {
+    Memory {
+        thread: AtomicI32::new(0),
+        last: AtomicU32::new(0),
+        device: AtomicU64::new(0),
+        inode: AtomicU64::new(0),
+        descriptor: AtomicI32::new(-1),
+    }
+}; THREADS];
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// What becomes of an `open` of a lock file.
+/// What becomes of an `open`.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Lock {
-    /// Not a lock file, or the wish is not set.
-    None,
-    /// For a reader: to be replaced by a private one.
+pub enum Fate {
+    /// Goes ahead.
+    Open,
+    /// A reader's lock file: a private one instead.
     Private,
-    /// For a writer: the shared one, and a warning.
-    Shared,
+    /// The data file, for writing, by a thread that was just given a private lock file.
+    Refused,
 }
 
-/// What the path and the flags of an `open` say.
-pub fn classify(path: &CStr, flags: c_int) -> Lock {
-    if !settings::get().is_some_and(|settings| settings.private_lock) || flags & libc::O_ACCMODE != libc::O_RDWR {
-        return Lock::None;
+/// Decides before the call, from the path relative to `folder` and the flags. Costs nothing without the wish.
+pub fn decide(folder: c_int, path: &CStr, flags: c_int) -> Fate {
+    let wished = settings::get().is_some_and(|settings| settings.private_lock);
+    if !wished || flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return Fate::Open;
     }
-    let path = path.to_bytes();
-    let data = match (path.strip_suffix(b"lock.mdb"), path.strip_suffix(b"-lock")) {
-        (Some(folder), _) if folder.is_empty() || folder.ends_with(b"/") => hash(&[folder, b"data.mdb"]),
-        (_, Some(data)) => hash(&[data]),
-        _ => return Lock::None,
-    };
-    if READ_ONLY.iter().any(|known| known.load(Acquire) == data) {
-        Lock::Private
-    } else if path.ends_with(b"lock.mdb") {
-        Lock::Shared
-    } else {
-        Lock::None
-    }
-}
-
-/// After a successful `open`: remembers the path if it is that of an LMDB data file opened for reading, forgets it if
-/// it is opened for writing.
-pub fn opened(path: &CStr, flags: c_int, file: c_int) {
-    if !settings::get().is_some_and(|settings| settings.private_lock) {
-        return;
-    }
-    let name = hash(&[path.to_bytes()]);
-    if flags & libc::O_ACCMODE != libc::O_RDONLY {
-        for known in READ_ONLY.iter().filter(|known| known.load(Acquire) == name) {
-            known.store(0, Release);
+    let Some(memory) = memory() else { return Fate::Open };
+    let file = (memory.device.load(Relaxed), memory.inode.load(Relaxed));
+    match memory.last.load(Relaxed) {
+        last if last == Last::ReadOnlyData as u32 => {
+            let still_open =
+                sys::file_status(memory.descriptor.load(Relaxed)).is_ok_and(|status| identity(&status) == file);
+            if still_open && data_file_of(folder, path) == Some(file) { Fate::Private } else { Fate::Open }
         }
-        return;
-    }
-    let regular = sys::file_status(file).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFREG);
-    let mut magic = [0u8; 4];
-    if regular
-        && sys::read_at(file, &mut magic, MAGIC_OFFSET) == Ok(4)
-        && u32::from_ne_bytes(magic) == MAGIC
-        && READ_ONLY.iter().all(|known| known.load(Acquire) != name)
-        && let Some(place) = READ_ONLY.get(NEXT.fetch_add(1, Relaxed) % REMEMBERED)
-    {
-        place.store(name, Release);
+        last if last == Last::PrivateLock as u32 && file_at(folder, path) == Some(file) => Fate::Refused,
+        _ => Fate::Open,
     }
 }
 
 /// A private lock file, of length 0 as LMDB expects of a new one.
-pub fn private(flags: c_int) -> sys::Result<c_int> {
-    sys::plain_memory_file(flags & libc::O_CLOEXEC != 0)
+pub fn make_private(path: &CStr, flags: c_int) -> sys::Result<c_int> {
+    let file = sys::plain_memory_file(flags & libc::O_CLOEXEC != 0)?;
+    if let Some(memory) = memory() {
+        memory.last.store(Last::PrivateLock as u32, Relaxed);
+    }
+    handover::report_lock(true, path.to_bytes());
+    Ok(file)
 }
 
-/// Tells the optimizer, for the report.
-pub fn report(lock: &Lock, path: &CStr) {
-    if *lock != Lock::None {
-        handover::report_lock(*lock == Lock::Private, path.to_bytes());
+/// After a successful `open`: remembers it. An LMDB data file that is opened for writing is reported.
+pub fn opened(path: &CStr, flags: c_int, descriptor: c_int) {
+    if !settings::get().is_some_and(|settings| settings.private_lock) {
+        return;
+    }
+    let Some(memory) = memory() else { return };
+    memory.last.store(Last::Other as u32, Relaxed);
+    let Ok(status) = sys::file_status(descriptor) else { return };
+    let mut magic = [0u8; 4];
+    let is_data = status.st_mode & libc::S_IFMT == libc::S_IFREG
+        && flags & libc::O_ACCMODE != libc::O_WRONLY
+        && sys::read_at(descriptor, &mut magic, MAGIC_OFFSET) == Ok(4)
+        && u32::from_ne_bytes(magic) == MAGIC;
+    if is_data && flags & libc::O_ACCMODE == libc::O_RDWR {
+        handover::report_lock(false, path.to_bytes());
+    } else if is_data {
+        let (device, inode) = identity(&status);
+        memory.device.store(device, Relaxed);
+        memory.inode.store(inode, Relaxed);
+        memory.descriptor.store(descriptor, Relaxed);
+        memory.last.store(Last::ReadOnlyData as u32, Relaxed);
     }
 }
 
-/// FNV-1a, of the parts as one. Never 0, which marks an unused place.
-fn hash(parts: &[&[u8]]) -> u64 {
-    let bytes = parts.iter().flat_map(|part| part.iter());
-    bytes.fold(0xcbf2_9ce4_8422_2325u64, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)) | 1
+/// The calling thread's place; if it has none, one of another thread that then forgets.
+fn memory() -> Option<&'static Memory> {
+    let thread = sys::thread();
+    if let Some(own) = MEMORIES.iter().find(|memory| memory.thread.load(Relaxed) == thread) {
+        return Some(own);
+    }
+    let place = MEMORIES.get(NEXT.fetch_add(1, Relaxed) % THREADS)?;
+    place.last.store(Last::Other as u32, Relaxed);
+    place.thread.store(thread, Relaxed);
+    Some(place)
+}
+
+/// The data file that belongs to the lock file at this path: `data.mdb` beside `lock.mdb`, or `FILE` for `FILE-lock`.
+#[inline(never)] // Its buffer must not weigh on the stacks of those who open other files.
+fn data_file_of(folder: c_int, path: &CStr) -> Option<File> {
+    let path = path.to_bytes();
+    let (stem, name): (&[u8], &[u8]) = match (path.strip_suffix(b"lock.mdb"), path.strip_suffix(b"-lock")) {
+        (Some(folder), _) if folder.is_empty() || folder.ends_with(b"/") => (folder, b"data.mdb"),
+        (_, Some(data)) => (data, b""),
+        _ => return None,
+    };
+    let mut buffer = [0u8; settings::PATH + 1];
+    buffer.get_mut(..stem.len())?.copy_from_slice(stem);
+    buffer.get_mut(stem.len()..stem.len() + name.len())?.copy_from_slice(name);
+    file_at(folder, CStr::from_bytes_until_nul(&buffer).ok()?)
+}
+
+fn file_at(folder: c_int, path: &CStr) -> Option<File> {
+    sys::status_at(folder, path).ok().map(|status| identity(&status))
+}
+
+fn identity(status: &libc::stat) -> File {
+    (status.st_dev, status.st_ino)
 }

@@ -209,6 +209,22 @@ pub fn file_status(descriptor: c_int) -> Result<libc::stat> {
     }
 }
 
+/// The same of the file at a path, relative to `folder` as in openat(2).
+pub fn status_at(folder: c_int, path: &core::ffi::CStr) -> Result<libc::stat> {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: a C string, and a structure that the kernel fills in on success.
+    unsafe {
+        syscall!(Sysno::newfstatat, folder, path.as_ptr(), status.as_mut_ptr(), 0)?;
+        Ok(status.assume_init())
+    }
+}
+
+/// The calling thread's number.
+pub fn thread() -> i32 {
+    // SAFETY: cannot fail (gettid(2)).
+    unsafe { syscall!(Sysno::gettid) }.unwrap_or(0) as i32
+}
+
 /// Flags of the open file (`O_DIRECT` and others).
 pub fn open_flags(descriptor: c_int) -> Result<c_int> {
     // SAFETY: F_GETFL takes no argument.

@@ -144,6 +144,58 @@ with env.begin(write=True) as txn:
     assert!(report.text().contains("\"private\":false"), "{:#}", report.0);
 }
 
+/// However a process came to look at the data file before: when it writes, it has the shared lock file.
+#[test]
+fn a_reader_that_comes_back_as_a_writer_gets_the_shared_lock_file() {
+    let write = "
+env = lmdb.open(sys.argv[1], map_size=1 << 30)
+links = [f'/proc/self/fd/{number}' for number in range(3, 64)]
+locks = [os.readlink(link) for link in links if os.path.lexists(link) and 'lock.mdb' in os.readlink(link)]
+print(locks == [sys.argv[1] + '/lock.mdb'])
+with env.begin(write=True) as txn:
+    print(txn.put(b'key', b'value'))
+";
+    let before = [
+        "lmdb.open(sys.argv[1], readonly=True).close()",
+        "lmdb.open(sys.argv[1], readonly=True, lock=False).close()",
+        "open(sys.argv[1] + '/data.mdb', 'rb').read(100)",
+        "env = lmdb.open(sys.argv[1], readonly=True, lock=True); pid = os.fork(); pid and (os.waitpid(pid, 0), os._exit(0)); env.close()",
+    ];
+    for (number, before) in before.into_iter().enumerate() {
+        let database = database(&format!("again-{number}"));
+        if reader(&database, "0").is_none() {
+            return;
+        }
+        let code = format!("import lmdb, os, sys\n{before}\n{write}");
+        let words = [PYTHON.into(), "-c".into(), code.into(), database.into_os_string()];
+        let (left, report) = Program::new(words).under(&["--private-lock"]);
+        assert_eq!(String::from_utf8_lossy(&left.stdout), "True\nTrue\n", "{before}: {left:?} {:#}", report.0);
+        assert!(report.text().contains("\"private\":false"), "{:#}", report.0);
+    }
+}
+
+/// A thread that keeps the data file open for reading and then opens the environment for writing looks like a reader
+/// until it opens the data file: then it is stopped.
+#[test]
+fn a_writer_taken_for_a_reader_is_stopped() {
+    let code = "
+import lmdb, sys
+kept = open(sys.argv[1] + '/data.mdb', 'rb')
+try:
+    lmdb.open(sys.argv[1], map_size=1 << 30)
+    print('opened')
+except lmdb.Error as error:
+    print('Permission denied' in str(error))
+";
+    let database = database("kept-open");
+    if reader(&database, "0").is_none() {
+        return;
+    }
+    let words = [PYTHON.into(), "-c".into(), code.into(), database.into_os_string()];
+    let (left, _) = Program::new(words).under(&["--private-lock"]);
+    assert_eq!(left.stdout, b"True\n", "{left:?}");
+}
+
 #[test]
 fn without_the_wish_locks_are_as_ever() {
     let database = database("plain");

@@ -4,6 +4,7 @@ mod arguments;
 mod complaint;
 mod values;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -69,7 +70,10 @@ pub fn precache() -> ExitCode {
         Ok(Command::Run(arguments)) => run(arguments),
         Ok(Command::Tools(command)) => precache_lmdb_tools::run(command).unwrap_or_else(failed),
         Ok(Command::Service { name, ready_fd }) => serve(&name, ready_fd),
-        Err(error) => complaint::of_parsing(&error),
+        Err(error) if std::env::args_os().nth(1).is_some_and(|command| command == "run") => {
+            complaint::of_parsing(&error)
+        }
+        Err(error) => error.exit(),
     }
 }
 
@@ -89,6 +93,7 @@ fn serve(name: &str, ready: Option<i32>) -> ExitCode {
 
 /// A command that was understood and did not succeed.
 fn failed(error: anyhow::Error) -> ExitCode {
-    let _ = complaint::line(&format!("{error:#}"));
+    // Nobody is left to tell that stderr is closed.
+    let _ = writeln!(std::io::stderr(), "precache: {error:#}");
     ExitCode::FAILURE
 }
