@@ -6,7 +6,7 @@
 use std::env;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{self, Command, ExitCode, ExitStatus};
+use std::process::{self, Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::Context;
 use nix::sys::prctl::set_pdeathsig;
@@ -29,18 +29,28 @@ pub fn isolated(database: &Path, work: impl FnOnce() -> anyhow::Result<ExitCode>
         setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot turn core files off")?;
         return work();
     }
+    start(database, Stdio::inherit())
+}
+
+/// The parent's side: runs this program again, as the child that walks `database` and prints to `stdout`.
+///
+/// # Errors
+/// As [`isolated`].
+pub fn start(database: &Path, stdout: Stdio) -> anyhow::Result<ExitCode> {
     let mut arguments = env::args_os();
     let status = Command::new("/proc/self/exe")
         // A program that goes by several names acts by the one it was called with.
         .arg0(arguments.next().unwrap_or_default())
         .args(arguments)
         .env(PARENT, process::id().to_string())
+        .stdout(stdout)
         .status()
         .context("cannot start this program again to walk the database in a process of its own")?;
     outcome(status, database)
 }
 
-fn is_child() -> bool {
+/// Whether this process is such a child.
+pub fn is_child() -> bool {
     env::var(PARENT).is_ok_and(|parent| parent == getppid().to_string())
 }
 

@@ -18,6 +18,14 @@ pub enum Error {
     #[error("{path}: cannot read it: {error}")]
     Read { path: PathBuf, error: io::Error },
 
+    #[error("{path}: cannot write it: {error}")]
+    Write { path: PathBuf, error: io::Error },
+
+    #[error(
+        "{path}: belongs to the database {database}, which writing there would destroy; choose another output file"
+    )]
+    OutputIsDatabase { path: PathBuf, database: PathBuf },
+
     #[error("{path}: not a regular file, so not an LMDB data file")]
     NotAFile { path: PathBuf },
 

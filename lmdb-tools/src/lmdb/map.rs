@@ -1,15 +1,15 @@
 //! `lmdb map`: where every record lies.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use super::map_format::{Header, Writer};
+use super::output::Output;
 use super::{Database, Env, Key, Location, Record, Target, warn_if_changed};
+use crate::child::{self, isolated};
 
 /// Arguments of `lmdb map`.
 #[derive(Debug, clap::Args)]
@@ -25,18 +25,29 @@ pub struct Args {
     /// The compact binary format (see docs/lmdb.md).
     #[arg(long)]
     binary: bool,
-    /// Write to this file instead of stdout.
+    /// Write to this file instead of stdout; it is replaced once the map is complete.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
+/// Walks in a child process; its stdout is the output file where one is wanted, which this process, who survives whatever
+/// happens to that one, puts into its place.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let env = Env::open(Location::of(&args.target.db)?)?;
-    let out: Box<dyn Write> = match &args.output {
-        Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
-        None => Box::new(io::stdout().lock()),
+    let db = &args.target.db;
+    let Some(path) = args.output.as_ref().filter(|_| !child::is_child()) else {
+        return isolated(db, || print(args));
     };
-    let out = BufWriter::with_capacity(1 << 16, out);
+    let output = Output::create(path, &Location::of(db)?)?;
+    let code = child::start(db, output.stdio()?)?;
+    if code == ExitCode::SUCCESS {
+        output.keep()?;
+    }
+    Ok(code)
+}
+
+fn print(args: &Args) -> anyhow::Result<ExitCode> {
+    let env = Env::open(Location::of(&args.target.db)?)?;
+    let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let name = args.name.as_deref();
     let mut out = match (args.binary, args.json) {
         (true, _) => binary(&env, name, out)?,

@@ -19,6 +19,7 @@ mod location;
 pub mod map;
 pub mod map_format;
 mod mapping;
+mod output;
 pub mod ranges;
 mod readers;
 pub mod split;
@@ -64,7 +65,7 @@ pub struct Target {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Info(args) => isolated(&args.target.db, || info::run(&args)),
-        Command::Map(args) => isolated(&args.target.db, || map::run(&args)),
+        Command::Map(args) => map::run(&args),
         Command::Ranges(args) => isolated(&args.target.db, || ranges::run(&args)),
         Command::Doctor(args) => isolated(&args.target.db, || doctor::run(&args)),
     }
