@@ -46,7 +46,7 @@ impl Served {
         let mut line = String::new();
         output.read_line(&mut line).expect("the reader speaks");
         if line.is_empty() {
-            eprintln!("skipped: no mount namespace can be made here");
+            precache_tests::storage::lacking("right to make a mount namespace");
             let _ = supervisor.wait();
             return None;
         }

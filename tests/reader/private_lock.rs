@@ -60,7 +60,7 @@ fn reader(database: &Path, count: &str) -> Option<Program> {
     let words = [PYTHON.into(), "-c".into(), READER.into(), database.as_os_str().to_owned(), count.into()];
     let has_lmdb = Program::new([PYTHON, "-c", "import lmdb"]).alone().status.success();
     if !has_lmdb {
-        eprintln!("skipped: {PYTHON} has no module lmdb");
+        precache_tests::storage::lacking(&format!("module lmdb for {PYTHON}"));
     }
     has_lmdb.then(|| Program::new(words))
 }

@@ -9,7 +9,7 @@ const PYTHON: &str = "/usr/bin/python3";
 fn unnoticed(module: &str, code: &str, data: std::path::PathBuf, deaths: bool) {
     let has = Program::new([PYTHON, "-c", &format!("import {module}")]).alone();
     if !has.status.success() {
-        eprintln!("skipped: {PYTHON} has no module {module}");
+        precache_tests::storage::lacking(&format!("module {module} for {PYTHON}"));
         return;
     }
     let program = Program::new([PYTHON.into(), "-c".into(), code.into(), data.into_os_string()]);
