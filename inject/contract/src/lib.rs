@@ -18,5 +18,9 @@ pub mod settings;
 /// Changes with every change of layout or meaning. A peer with another version is refused, and the program runs alone.
 pub const VERSION: u32 = 1;
 
+/// What the injected library opens at a time while a reader's pattern is not known: what one fault maps around itself
+/// (`fault_around_bytes`). The optimizer tells new readers by it.
+pub const STEP: u64 = 64 << 10;
+
 /// Size of a page. Checkpoints are pages; x86-64 has this one size for ordinary mappings.
 pub const PAGE: u64 = 4096;

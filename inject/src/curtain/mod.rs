@@ -22,17 +22,12 @@
 //! Offsets are bytes from the start of the protected part; pages are given by the offset of their first byte.
 
 mod spans;
+mod streams;
 
 pub use self::spans::Span;
 use self::spans::Spans;
-use precache_contract::{PAGE, segment::Method};
-
-/// Readers of one mapping that are followed at a time; the one that has not moved for longest gives way.
-const STREAMS: usize = 32;
-
-/// What is opened at a time while the pattern is not known yet: what one fault maps around itself
-/// (`fault_around_bytes`). Also the width of a checkpoint in the open part, so that a reader that skips meets it.
-pub const STEP: u64 = 64 << 10;
+use self::streams::{STREAMS, Streams};
+use precache_contract::{PAGE, STEP, segment::Method};
 
 /// Trips in small steps before a reader gets on up to the next checkpoint.
 const LEARN: u32 = 4;
@@ -81,18 +76,6 @@ pub enum Verdict {
     Random,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Stream {
-    /// Where it tripped last.
-    position: u64,
-    /// The checkpoint in front of it.
-    next: u64,
-    /// Trips that carried it on, one after the other.
-    run: u32,
-    /// Clock of its last trip; 0: unused.
-    stamp: u32,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Drawn,
@@ -112,11 +95,10 @@ pub struct Curtain {
     open: Spans,
     /// Start of each checkpoint in the open part, `u64::MAX` where there is none.
     checkpoints: [u64; CHECKPOINTS],
-    streams: [Stream; STREAMS],
+    streams: Streams,
     recent: [u64; RECENT],
     /// When a sentinel was last re-armed.
     rearmed: u64,
-    clock: u32,
     judged: u32,
     carried: u32,
     looks: u32,
@@ -133,10 +115,9 @@ impl Curtain {
             method,
             open: Spans::new(),
             checkpoints: [u64::MAX; CHECKPOINTS],
-            streams: [Stream { position: 0, next: 0, run: 0, stamp: 0 }; STREAMS],
+            streams: Streams::new(),
             recent: [u64::MAX; RECENT],
             rearmed: 0,
-            clock: 0,
             judged: 0,
             carried: 0,
             looks: 0,
@@ -192,7 +173,6 @@ impl Curtain {
     /// that tripped are protected again no faster than one a millisecond, while a trip takes microseconds: so an
     /// instruction or loop that needs any number of them gets on.
     pub fn trip(&mut self, at: u64, thresholds: &[u64], now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
-        self.clock = self.clock.wrapping_add(1).max(1);
         let fallen = self.remember(at);
         match self.state {
             State::Drawn => {}
@@ -208,39 +188,16 @@ impl Curtain {
             }
         }
         self.disarm(at, apply);
-        let (i, from) = match self.stream_at(at) {
-            Some(i) => (i, self.streams.get(i).map_or(at, |stream| stream.next.min(at))),
-            None => (self.begin_stream(), self.step_around(at).start),
-        };
-        let clock = self.clock;
-        let Some(stream) = self.streams.get_mut(i) else { return Verdict::Follow };
-        (stream.position, stream.run, stream.stamp) = (at, stream.run.saturating_add(1), clock);
-        let run = stream.run;
+        let step = self.step_around(at).start;
+        let (distance, streams) = (self.distance, &mut self.streams);
+        let (stream, from) = streams.carry_on(at, distance).unwrap_or_else(|| (streams.begin(at), step));
+        let run = self.streams.run(stream);
         let next = self.checkpoint_after(at, run, thresholds);
-        if let Some(stream) = self.streams.get_mut(i) {
-            stream.next = next;
-        }
+        self.streams.expect(stream, next);
         self.open.insert(Span { start: from, end: next }, &self.recent, apply);
         self.arm(next, apply);
         self.leave_sentinel(fallen, now, apply);
         self.judge(run >= RUN, apply)
-    }
-
-    /// The stream that this trip carries on: the nearest behind it that could have come so far.
-    fn stream_at(&self, at: u64) -> Option<usize> {
-        let reach = |s: &Stream| s.next + if s.run >= LEARN { self.distance.max(STEP) } else { STEP };
-        let streams = self.streams.iter().enumerate();
-        let near = streams.filter(|(_, s)| s.stamp != 0 && s.position <= at && at < reach(s));
-        near.max_by_key(|(_, s)| s.position).map(|(i, _)| i)
-    }
-
-    /// A place for a new stream: an unused one, or that of the stream which has not moved for longest.
-    fn begin_stream(&mut self) -> usize {
-        let oldest = self.streams.iter().enumerate().min_by_key(|(_, s)| s.stamp).map_or(0, |(i, _)| i);
-        if let Some(stream) = self.streams.get_mut(oldest) {
-            *stream = Stream::default();
-        }
-        oldest
     }
 
     /// Pushes `at` in at the front of the recent pages; returns the one that fell out at the back.
@@ -361,7 +318,7 @@ impl Curtain {
     fn forget(&mut self) {
         self.open = Spans::new();
         self.checkpoints = [u64::MAX; CHECKPOINTS];
-        self.streams = [Stream::default(); STREAMS];
+        self.streams = Streams::new();
     }
 
     fn draw_again(&mut self, apply: &mut dyn FnMut(Action)) {

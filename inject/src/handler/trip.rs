@@ -1,15 +1,15 @@
 //! A checkpoint is hit: tell the optimizer, let the reader through, re-arm what it left behind.
 
 use super::{attachment, disposition};
-use crate::curtain::{STEP, Span, Verdict};
+use crate::curtain::{Span, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
 use crate::{handover, protect, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
-use precache_contract::PAGE;
 use precache_contract::ring::Trip;
 use precache_contract::segment::{Refusal, Segment, WATCHES};
+use precache_contract::{PAGE, STEP};
 
 /// Times in a row that a fault at one address is let through on the ground that its mapping left the table lately.
 const BENEFIT_OF_DOUBT: usize = 3;

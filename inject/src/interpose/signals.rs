@@ -50,59 +50,33 @@ interpose! {
     }
 }
 
-interpose! {
+/// The historic calls that set a handler with flags of their own.
+macro_rules! set_with_flags {
+    ($($(#[$doc:meta])* fn $name:ident => $flags:expr;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name(signal: c_int, handler: Handler) -> Handler; missing libc::SIG_ERR; |next| {
+                if ours(signal) {
+                    return set_simple(handler, $flags);
+                }
+                // SAFETY: the program's own call.
+                unsafe { next(signal, handler) }
+            }
+        }
+    )*};
+}
+
+set_with_flags! {
     /// signal(2), with BSD semantics: the handler stays, calls are restarted.
-    fn signal(signal: c_int, handler: Handler) -> Handler; missing libc::SIG_ERR; |next| {
-        if ours(signal) {
-            return set_simple(handler, libc::SA_RESTART);
-        }
-        // SAFETY: the program's own call.
-        unsafe { next(signal, handler) }
-    }
-}
-
-interpose! {
+    fn signal => libc::SA_RESTART;
     /// bsd_signal(3).
-    fn bsd_signal(signal: c_int, handler: Handler) -> Handler; missing libc::SIG_ERR; |next| {
-        if ours(signal) {
-            return set_simple(handler, libc::SA_RESTART);
-        }
-        // SAFETY: the program's own call.
-        unsafe { next(signal, handler) }
-    }
-}
-
-interpose! {
+    fn bsd_signal => libc::SA_RESTART;
     /// `ssignal`, another name of signal(2).
-    fn ssignal(signal: c_int, handler: Handler) -> Handler; missing libc::SIG_ERR; |next| {
-        if ours(signal) {
-            return set_simple(handler, libc::SA_RESTART);
-        }
-        // SAFETY: the program's own call.
-        unsafe { next(signal, handler) }
-    }
-}
-
-interpose! {
+    fn ssignal => libc::SA_RESTART;
     /// sysv_signal(3): one shot, and not blocked while it runs.
-    fn sysv_signal(signal: c_int, handler: Handler) -> Handler; missing libc::SIG_ERR; |next| {
-        if ours(signal) {
-            return set_simple(handler, libc::SA_RESETHAND | libc::SA_NODEFER);
-        }
-        // SAFETY: the program's own call.
-        unsafe { next(signal, handler) }
-    }
-}
-
-interpose! {
+    fn sysv_signal => libc::SA_RESETHAND | libc::SA_NODEFER;
     /// What signal(2) is in programs built for System V semantics.
-    fn __sysv_signal(signal: c_int, handler: Handler) -> Handler; missing libc::SIG_ERR; |next| {
-        if ours(signal) {
-            return set_simple(handler, libc::SA_RESETHAND | libc::SA_NODEFER);
-        }
-        // SAFETY: the program's own call.
-        unsafe { next(signal, handler) }
-    }
+    fn __sysv_signal => libc::SA_RESETHAND | libc::SA_NODEFER;
 }
 
 interpose! {
@@ -158,22 +132,25 @@ fn open_for_us(how: c_int, set: *const libc::sigset_t) -> Option<libc::sigset_t>
     }
 }
 
-interpose! {
-    /// sigprocmask(2): does not block SIGSEGV where checkpoints may be armed, for a fault would then kill.
-    fn sigprocmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int; missing -1; |next| {
-        let without = open_for_us(how, set);
-        let set = without.as_ref().map_or(set, core::ptr::from_ref);
-        // SAFETY: the program's own call, with its set or one like it.
-        unsafe { next(how, set, old) }
-    }
+/// The calls that set the calling thread's mask: SIGSEGV is not blocked where checkpoints may be armed, for a fault
+/// would then kill.
+macro_rules! set_mask {
+    ($($(#[$doc:meta])* fn $name:ident, missing $missing:expr;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int; missing $missing; |next| {
+                let without = open_for_us(how, set);
+                let set = without.as_ref().map_or(set, core::ptr::from_ref);
+                // SAFETY: the program's own call, with its set or one like it.
+                unsafe { next(how, set, old) }
+            }
+        }
+    )*};
 }
 
-interpose! {
-    /// pthread_sigmask(3): as sigprocmask.
-    fn pthread_sigmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int; missing libc::EINVAL; |next| {
-        let without = open_for_us(how, set);
-        let set = without.as_ref().map_or(set, core::ptr::from_ref);
-        // SAFETY: the program's own call, with its set or one like it.
-        unsafe { next(how, set, old) }
-    }
+set_mask! {
+    /// sigprocmask(2).
+    fn sigprocmask, missing -1;
+    /// pthread_sigmask(3).
+    fn pthread_sigmask, missing libc::EINVAL;
 }

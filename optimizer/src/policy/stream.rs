@@ -3,10 +3,8 @@
 
 use super::plan::Plan;
 use super::window::{Sizing, Windows};
+use precache_contract::STEP;
 use std::ops::Range;
-
-/// What the injected library opens at a time while a pattern is new.
-const STEP: u64 = 64 << 10;
 
 /// Faults one after the other, each a step further, that make a stream.
 const FAULTS: u32 = 3;

@@ -8,6 +8,7 @@ mod files;
 mod listener;
 mod reader;
 mod session;
+mod worker;
 
 use self::listener::Listener;
 use std::time::Duration;

@@ -1,55 +1,26 @@
-//! One reader: a thread that waits for its progress and feeds it.
+//! One reader, as the service holds it: its life, its segment, its mappings, and the thread that feeds it.
 
-use super::feeder::Feeder;
 use super::files::Files;
-use crate::engine::{Account, DataFile, FileRecord, Pool};
+use super::worker::{Announcement, Use, Worker, lock};
+use crate::engine::{Account, DataFile, Pool};
 use crate::options::RunOptions;
-use crate::progress::checkpoints::{Checkpoints, Shared};
-use crate::progress::{MappingId, Progress, ProgressSource};
+use crate::progress::MappingId;
+use crate::progress::checkpoints::Shared;
 use crate::report::{MappingReport, ReaderReport, Refusals};
 use anyhow::{Context, Result, bail};
-use crossbeam::channel::{Receiver, Sender, unbounded};
+use crossbeam::channel::{Sender, unbounded};
 use precache_contract::enrolment::Enrolment;
 use precache_contract::segment::{Method, Refusal};
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Requests in flight per mount, unless `--jobs` says otherwise.
 const JOBS: usize = 32;
 
-/// Progress of mappings that have not been announced yet is kept for them, up to so much.
-const EARLY: usize = 1024;
-
-/// Mappings of one process that a report lists.
-const USES: usize = 256;
-
-/// A mapping and what became of it, for the report.
-#[derive(Clone)]
-pub struct Use {
-    id: MappingId,
-    method: Option<Method>,
-    pub record: Arc<FileRecord>,
-    account: Arc<Account>,
-    /// Alive as long as the mapping.
-    file: Weak<DataFile>,
-    pool: Weak<Pool>,
-    trips: u64,
-    streams: usize,
-    faults_before_request: Option<u32>,
-}
-
-struct Announcement {
-    what: Use,
-    file: Arc<DataFile>,
-    pool: Arc<Pool>,
-    extent: std::ops::Range<u64>,
-    address: std::ops::Range<u64>,
-}
-
+/// One process, as the service sees it.
 pub struct Reader {
     pid: i32,
     token: u64,
@@ -212,89 +183,6 @@ impl Drop for Reader {
     }
 }
 
-/// The thread's side.
-struct Worker {
-    pid: i32,
-    token: u64,
-    options: RunOptions,
-    shared: Arc<Shared>,
-    uses: Arc<Mutex<Vec<Use>>>,
-    announcements: Receiver<Announcement>,
-}
-
-impl Worker {
-    fn work(self) {
-        let mut source = Checkpoints::new(Arc::clone(&self.shared));
-        let mut feeders: HashMap<MappingId, Feeder> = HashMap::new();
-        let mut early: Vec<Progress> = Vec::new();
-        let mut news = Vec::new();
-        let mut alive = true;
-        while alive {
-            alive = source.wait(&mut news);
-            while let Ok(announcement) = self.announcements.try_recv() {
-                self.take_up(announcement, &mut feeders, &source);
-            }
-            for progress in early.drain(..).chain(news.drain(..)).collect::<Vec<_>>() {
-                match feeders.get_mut(&progress.mapping) {
-                    Some(feeder) => feeder.observe(progress.offset, &source),
-                    None if early.len() < EARLY && source.is_mapped(progress.mapping) => early.push(progress),
-                    None => {}
-                }
-            }
-            self.keep_count(&feeders);
-            feeders.retain(|id, _| source.is_mapped(*id));
-        }
-    }
-
-    /// Begins to feed a mapping, if the kernel shows it as the reader registered it.
-    fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
-        let Announcement { what, file, pool, extent, address } = announcement;
-        let (id, account) = (what.id, Arc::clone(&what.account));
-        // A forked child announces what its parent's announcement told already.
-        if feeders.contains_key(&id) {
-            return;
-        }
-        let mut uses = lock(&self.uses);
-        if uses.len() >= USES {
-            // The report of a program with so many mappings lacks those that were over first.
-            let over = uses.iter().position(|used| !source.is_mapped(used.id)).unwrap_or(0);
-            uses.remove(over);
-        }
-        uses.push(what);
-        drop(uses);
-        // Of a program that maps and unmaps all the time, most are over before they are looked at.
-        if !source.is_mapped(id) {
-            return;
-        }
-        if !is_in_maps(self.pid, &address, file.identity.inode) {
-            source.let_go(id);
-            return;
-        }
-        let feeder = Feeder::new(id, self.token, file, account, pool, extent, &self.options);
-        feeder.begin(source);
-        feeders.insert(id, feeder);
-    }
-
-    fn keep_count(&self, feeders: &HashMap<MappingId, Feeder>) {
-        for used in lock(&self.uses).iter_mut() {
-            if let Some(feeder) = feeders.get(&used.id) {
-                used.streams = feeder.streams.requesting();
-                used.faults_before_request = feeder.streams.faults_before_request();
-            }
-            used.trips = self.shared.trips_of(used.id).unwrap_or(used.trips);
-        }
-    }
-}
-
-/// Whether /proc/PID/maps shows this file's pages at these addresses. Only a clear contradiction vetoes: the device
-/// number in maps is another than fstat's on overlayfs and btrfs, and another user's maps cannot be read.
-fn is_in_maps(pid: i32, address: &std::ops::Range<u64>, inode: u64) -> bool {
-    let Ok(maps) = procfs::process::Process::new(pid).and_then(|process| process.maps()) else { return true };
-    maps.iter()
-        .filter(|map| map.address.0 < address.end && address.start < map.address.1)
-        .all(|map| map.inode == inode || matches!(map.pathname, procfs::process::MMapPath::Path(_)))
-}
-
 /// A descriptor that is ready once the process is dead: at once if it died before we heard of it.
 fn life_of(pid: i32) -> std::io::Result<OwnedFd> {
     // SAFETY: takes numbers only; the descriptor it makes is ours.
@@ -310,8 +198,4 @@ fn life_of(pid: i32) -> std::io::Result<OwnedFd> {
         }
         error => Err(error),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

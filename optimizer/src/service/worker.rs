@@ -1,0 +1,131 @@
+//! The thread of one reader: waits for its progress and feeds it.
+
+use super::feeder::Feeder;
+use crate::engine::{Account, DataFile, FileRecord, Pool};
+use crate::options::RunOptions;
+use crate::progress::checkpoints::{Checkpoints, Shared};
+use crate::progress::{MappingId, Progress, ProgressSource};
+use crossbeam::channel::Receiver;
+use precache_contract::segment::Method;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+/// Progress of mappings that have not been announced yet is kept for them, up to so much.
+const EARLY: usize = 1024;
+
+/// Mappings of one process that a report lists.
+const USES: usize = 256;
+
+/// A mapping and what became of it, for the report.
+#[derive(Clone)]
+pub struct Use {
+    pub(super) id: MappingId,
+    pub(super) method: Option<Method>,
+    pub record: Arc<FileRecord>,
+    pub(super) account: Arc<Account>,
+    /// Alive as long as the mapping.
+    pub(super) file: Weak<DataFile>,
+    pub(super) pool: Weak<Pool>,
+    pub(super) trips: u64,
+    pub(super) streams: usize,
+    pub(super) faults_before_request: Option<u32>,
+}
+
+/// A mapping to be fed from now on.
+pub struct Announcement {
+    pub what: Use,
+    pub file: Arc<DataFile>,
+    pub pool: Arc<Pool>,
+    /// The part of the file, and where it lies in the reader.
+    pub extent: std::ops::Range<u64>,
+    pub address: std::ops::Range<u64>,
+}
+
+/// The thread's side of a reader.
+pub struct Worker {
+    pub pid: i32,
+    pub token: u64,
+    pub options: RunOptions,
+    pub shared: Arc<Shared>,
+    pub uses: Arc<Mutex<Vec<Use>>>,
+    pub announcements: Receiver<Announcement>,
+}
+
+impl Worker {
+    /// Until the reader has died and its last trips are taken.
+    pub fn work(self) {
+        let mut source = Checkpoints::new(Arc::clone(&self.shared));
+        let mut feeders: HashMap<MappingId, Feeder> = HashMap::new();
+        let mut early: Vec<Progress> = Vec::new();
+        let mut news = Vec::new();
+        let mut alive = true;
+        while alive {
+            alive = source.wait(&mut news);
+            while let Ok(announcement) = self.announcements.try_recv() {
+                self.take_up(announcement, &mut feeders, &source);
+            }
+            for progress in early.drain(..).chain(news.drain(..)).collect::<Vec<_>>() {
+                match feeders.get_mut(&progress.mapping) {
+                    Some(feeder) => feeder.observe(progress.offset, &source),
+                    None if early.len() < EARLY && source.is_mapped(progress.mapping) => early.push(progress),
+                    None => {}
+                }
+            }
+            self.keep_count(&feeders);
+            feeders.retain(|id, _| source.is_mapped(*id));
+        }
+    }
+
+    /// Begins to feed a mapping, if the kernel shows it as the reader registered it.
+    fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
+        let Announcement { what, file, pool, extent, address } = announcement;
+        let (id, account) = (what.id, Arc::clone(&what.account));
+        // A forked child announces what its parent's announcement told already.
+        if feeders.contains_key(&id) {
+            return;
+        }
+        let mut uses = lock(&self.uses);
+        if uses.len() >= USES {
+            // The report of a program with so many mappings lacks those that were over first.
+            let over = uses.iter().position(|used| !source.is_mapped(used.id)).unwrap_or(0);
+            uses.remove(over);
+        }
+        uses.push(what);
+        drop(uses);
+        // Of a program that maps and unmaps all the time, most are over before they are looked at.
+        if !source.is_mapped(id) {
+            return;
+        }
+        if !is_in_maps(self.pid, &address, file.identity.inode) {
+            source.let_go(id);
+            return;
+        }
+        let feeder = Feeder::new(id, self.token, file, account, pool, extent, &self.options);
+        feeder.begin(source);
+        feeders.insert(id, feeder);
+    }
+
+    fn keep_count(&self, feeders: &HashMap<MappingId, Feeder>) {
+        for used in lock(&self.uses).iter_mut() {
+            if let Some(feeder) = feeders.get(&used.id) {
+                used.streams = feeder.streams.requesting();
+                used.faults_before_request = feeder.streams.faults_before_request();
+            }
+            used.trips = self.shared.trips_of(used.id).unwrap_or(used.trips);
+        }
+    }
+}
+
+/// Whether /proc/PID/maps shows this file's pages at these addresses. Only a clear contradiction vetoes: the device
+/// number in maps is another than fstat's on overlayfs and btrfs, and another user's maps cannot be read.
+fn is_in_maps(pid: i32, address: &std::ops::Range<u64>, inode: u64) -> bool {
+    let Ok(maps) = procfs::process::Process::new(pid).and_then(|process| process.maps()) else { return true };
+    maps.iter()
+        .filter(|map| map.address.0 < address.end && address.start < map.address.1)
+        .all(|map| map.inode == inode || matches!(map.pathname, procfs::process::MMapPath::Path(_)))
+}
+
+/// What a panicking thread left is whole: counters and lists.
+pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
