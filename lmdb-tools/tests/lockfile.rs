@@ -176,6 +176,35 @@ fn a_writer_is_refused() {
     assert_eq!(report["moved"], false);
 }
 
+/// A container, and a /proc that shows nobody but oneself: no writer seen is not no writer.
+#[test]
+fn nothing_is_known_of_processes_that_are_hidden() {
+    let in_container = ["--pid", "--fork", "--mount-proc"];
+    let hiding =
+        "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups -- \"$@\"";
+    if !have_py_lmdb() || !is_root() || !have("unshare", &[&in_container[..], &["true"]].concat()) {
+        return;
+    }
+    let (dir, db, out) = database();
+    let tool = for_others(dir.path());
+    let nobodys = dir.path().join("nobodys");
+    fs::create_dir(&nobodys).unwrap();
+    fs::set_permissions(&nobodys, fs::Permissions::from_mode(0o777)).unwrap();
+    let ways = [(&in_container[..], "container", &out), (&["--mount", "sh", "-c", hiding, "sh"], "hidepid", &nobodys)];
+    for (way, why, out) in ways {
+        let within = |args: &[&str]| Command::new("unshare").args(way).arg(&tool).args(args).output().unwrap();
+        let refused = within(&["lockfile", "replicate", text(&db), text(out), "-n", "1"]);
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{error}");
+        assert!(error.contains(why) && error.contains("--assume-read-only"), "{error}");
+        let check = within(&["lockfile", "check", "--watch", "0", text(&db)]);
+        let report = String::from_utf8(check.stdout).unwrap();
+        assert!(report.contains(why) && !report.contains("safe: nobody"), "{report} {:?}", check.stderr);
+        let made = within(&["lockfile", "replicate", text(&db), text(out), "-n", "1", "--assume-read-only"]);
+        assert!(made.status.success(), "{made:?}");
+    }
+}
+
 fn wait_for_line(child: &mut Child) -> String {
     use std::io::BufRead;
     let mut line = String::new();

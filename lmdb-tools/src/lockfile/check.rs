@@ -22,6 +22,8 @@ pub struct Report {
     pub reading: usize,
     pub seen: usize,
     pub unseen: usize,
+    /// Why this machine may have processes that are not even listed; empty where all are.
+    pub hidden: Vec<String>,
     /// Other machines may use the file system: what they do is unknown.
     pub other_machines: bool,
     pub transaction: u64,
@@ -46,7 +48,7 @@ impl Report {
     /// Looks, watches for `seconds`, and looks again.
     pub fn gather(db: &Path, seconds: f64) -> anyhow::Result<Self> {
         let location = Location::of(db)?;
-        let Scan { writers, readers, seen, unseen } = processes::scan(&location.data)?;
+        let Scan { writers, readers, seen, unseen, hidden } = processes::scan(&location.data)?;
         let kind = Kind::of(&location.data)?;
         let before = Env::open(location.clone())?.transaction;
         thread::sleep(Duration::from_secs_f64(seconds));
@@ -60,6 +62,7 @@ impl Report {
             reading: readers,
             seen,
             unseen,
+            hidden,
             other_machines: kind.may_be_shared(),
             transaction,
             moved: transaction != before,
@@ -96,6 +99,7 @@ fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let mut line = |name: &str, text: String| writeln!(out, "{name:<14}{text}");
     let writers: Vec<_> = report.writers.iter().map(|writer| format!("{} ({})", writer.pid, writer.command)).collect();
     let looked = format!("{} processes looked into, {} of other users could not be", report.seen, report.unseen);
+    let looked: String = [looked].into_iter().chain(report.hidden.iter().cloned()).collect::<Vec<_>>().join("; ");
     line(
         "writers here",
         match writers.is_empty() {
@@ -124,7 +128,7 @@ fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     line("locks", format!("{}{shared}", report.locks))?;
     line(
         "replicas",
-        match (report.writer_seen(), report.other_machines || report.unseen > 0) {
+        match (report.writer_seen(), report.other_machines || report.unseen > 0 || !report.hidden.is_empty()) {
             (true, _) => {
                 "not safe: readers with their own lock files would not protect their pages from the writer".into()
             }

@@ -17,6 +17,17 @@ pub struct Scan {
     pub seen: usize,
     /// Processes of others, which this user may not look into.
     pub unseen: usize,
+    /// Why there may be processes of this machine that /proc does not even list; empty where it lists all.
+    pub hidden: Vec<String>,
+}
+
+impl Scan {
+    /// Why a writer on this machine may have been missed; empty where none can be.
+    pub fn doubts(&self) -> Vec<String> {
+        let unseen =
+            (self.unseen > 0).then(|| format!("{} processes of other users cannot be looked into", self.unseen));
+        unseen.into_iter().chain(self.hidden.iter().cloned()).collect()
+    }
 }
 
 /// A process, for people.
@@ -26,10 +37,10 @@ pub struct Process {
     pub command: String,
 }
 
-/// Looks through all processes that /proc shows; those of other PID namespaces are not among them.
+/// Looks through all processes that /proc shows, and says when it may not show all.
 pub fn scan(data: &Path) -> io::Result<Scan> {
     let wanted = fs::metadata(data)?;
-    let mut scan = Scan::default();
+    let mut scan = Scan { hidden: hidden(), ..Scan::default() };
     for entry in fs::read_dir("/proc")?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
         if pid == std::process::id() as i32 {
@@ -50,6 +61,39 @@ pub fn scan(data: &Path) -> io::Result<Scan> {
         }
     }
     Ok(scan)
+}
+
+/// The inode numbers of the first PID and user namespaces, which the kernel fixes (linux/proc_ns.h).
+const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+const FIRST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
+
+fn hidden() -> Vec<String> {
+    let is = |namespace: &str, first| {
+        fs::metadata(format!("/proc/self/ns/{namespace}")).is_ok_and(|metadata| metadata.ino() == first)
+    };
+    let mut why = Vec::new();
+    if !is("pid", FIRST_PID_NAMESPACE) {
+        why.push("processes outside this container (PID namespace) are not listed".into());
+    }
+    // Root sees all in spite of it; the root of a user namespace does not.
+    let is_root = nix::unistd::geteuid().is_root() && is("user", FIRST_USER_NAMESPACE);
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    if !is_root && hides_processes(&mounts) {
+        why.push("/proc hides the processes of other users (hidepid)".into());
+    }
+    why
+}
+
+/// Whether the /proc that is on top is mounted with `hidepid`; its options follow a lone `-`, a type and a source, and are
+/// the last field of a line of /proc/self/mountinfo (proc(5)).
+fn hides_processes(mounts: &str) -> bool {
+    let options = mounts
+        .lines()
+        .filter(|line| line.split(' ').nth(4) == Some("/proc"))
+        .filter_map(|line| line.rsplit(' ').next())
+        .next_back();
+    let value = options.and_then(|options| options.split(',').find_map(|option| option.strip_prefix("hidepid=")));
+    value.is_some_and(|value| value != "0" && value != "off")
 }
 
 #[derive(Clone, Copy)]
@@ -103,5 +147,16 @@ mod tests {
     fn reads_access_modes() {
         assert_eq!(flags("pos:\t0\nflags:\t02100002\nmnt_id:\t1\n").map(|f| f & libc::O_ACCMODE), Some(libc::O_RDWR));
         assert_eq!(flags("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn knows_a_proc_that_hides() {
+        let mount = |options: &str| format!("22 1 0:20 / /proc rw,nosuid shared:5 - proc proc {options}\n");
+        let other = "23 1 0:21 / /sys rw - sysfs sysfs rw,hidepid=2\n";
+        for (options, hides) in [("rw", false), ("rw,hidepid=0", false), ("rw,gid=4,hidepid=2", true)] {
+            assert_eq!(hides_processes(&(mount(options) + other)), hides, "{options}");
+        }
+        assert!(hides_processes(&(mount("rw") + &mount("rw,hidepid=ptraceable"))), "the last mount is on top");
+        assert!(!hides_processes(other));
     }
 }

@@ -32,6 +32,7 @@ impl Safety {
     /// When a writer is found, or /proc cannot be read.
     pub fn of(data: &Path) -> Result<Self, Error> {
         let scan = processes::scan(data).map_err(Error::at(data))?;
+        let doubts = scan.doubts();
         if let Some(writer) = scan.writers.into_iter().next() {
             return Err(Error::Writer { path: data.into(), pid: writer.pid, command: writer.command });
         }
@@ -40,9 +41,7 @@ impl Safety {
         if kind.may_be_shared() {
             why.push(format!("other machines may use this file system ({})", kind.name()));
         }
-        if scan.unseen > 0 {
-            why.push(format!("{} processes of other users cannot be looked into", scan.unseen));
-        }
+        why.extend(doubts);
         Ok(if why.is_empty() { Self::NoWriter } else { Self::Unknown(why.join(", and ")) })
     }
 }
