@@ -272,6 +272,109 @@ fn remove_deletes_only_what_replicate_made() {
 }
 
 #[test]
+fn remove_finishes_what_was_left_half_done() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, out) = database();
+    replicate(&db, &out, 4);
+    // What somebody deleted, what a killed replicate left, and what a killed remove left.
+    fs::remove_file(out.join("rank-0001/lock.mdb")).unwrap();
+    fs::remove_file(out.join("rank-0002/data.mdb")).unwrap();
+    for missing in ["0001", "0002"] {
+        let error = fail(&["lockfile", "rank-dir", text(&out), "--rank", missing], 1);
+        assert!(error.contains("lacks its"), "{error}");
+    }
+    fs::create_dir(out.join(".precache-unfinished-empty")).unwrap();
+    fs::create_dir(out.join(".precache-unfinished-noted")).unwrap();
+    fs::write(out.join(".precache-unfinished-noted/.precache-replica"), "lock.m").unwrap();
+    fs::rename(out.join("rank-0003"), out.join(".precache-unfinished-gone")).unwrap();
+    succeed(&["lockfile", "remove", text(&out)]);
+    assert!(!out.exists());
+    succeed(&["lockfile", "remove", text(&out)]);
+}
+
+#[test]
+fn remove_spares_what_took_the_place_of_the_link() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, out) = database();
+    replicate(&db, &out, 2);
+    let place = out.join("rank-0001/data.mdb");
+    fs::remove_file(&place).unwrap();
+    fs::write(&place, "precious").unwrap();
+    assert!(fail(&["lockfile", "remove", text(&out)], 1).contains("(data.mdb)"));
+    assert_eq!(fs::read(&place).unwrap(), b"precious");
+    // Nor does it touch a directory that never was an OUT.
+    assert!(fail(&["lockfile", "remove", text(&db)], 1).contains("nothing in it was made by replicate"));
+    assert!(db.join("data.mdb").exists());
+}
+
+#[test]
+fn many_remove_at_once() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, out) = database();
+    for _ in 0..5 {
+        replicate(&db, &out, 64);
+        let start = || tool().args(["lockfile", "remove", text(&out)]).stderr(Stdio::piped()).spawn().unwrap();
+        let children: Vec<Child> = (0..16).map(|_| start()).collect();
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+        assert!(!out.exists());
+    }
+}
+
+#[test]
+fn only_databases_are_replicated() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (dir, db, out) = database();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir_all(at("odd/data.mdb")).unwrap();
+    fs::write(at("random.mdb"), [0xA5; 9000]).unwrap();
+    nix::unistd::mkfifo(&at("fifo.mdb"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for (other, why) in [
+        (Path::new("/etc/passwd"), "not an LMDB data file"),
+        (&at("random.mdb"), "not an LMDB data file"),
+        (&at("odd"), "not a regular file"),
+        (&at("fifo.mdb"), "not a regular file"),
+    ] {
+        let error = fail(&["lockfile", "replicate", text(other), text(&out), "-n", "1", "--assume-read-only"], 1);
+        assert!(error.contains(why), "{error}");
+        assert!(!out.exists());
+    }
+    let file = at("random.mdb");
+    let onto_a_file = ["lockfile", "replicate", text(&db), text(&file), "-n", "1", "--assume-read-only"];
+    let error = fail(&onto_a_file, 1);
+    assert!(error.contains("OUT must be a directory"), "{error}");
+}
+
+#[test]
+fn a_file_named_data_mdb_stays_a_file() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let db = dir.path().join("data.mdb");
+    let script =
+        "import lmdb, sys\nwith lmdb.open(sys.argv[1], subdir=False).begin(write=True) as t: t.put(b'k', b'v')";
+    python_ok(script, &[text(&db)]);
+    let out = dir.path().join("out");
+    replicate(&db, &out, 1);
+    let replica = succeed(&["lockfile", "rank-dir", text(&out), "--rank", "0"]);
+    assert!(replica.trim_end().ends_with("/rank-0000/data.mdb"), "{replica}");
+    assert_eq!(python_ok(READ_ALL, &[replica.trim_end()]), python_ok(READ_ALL, &[text(&db)]));
+    let made = [".precache-replica", "data.mdb", "data.mdb-lock"].map(String::from).into();
+    assert_eq!(names(&out.join("rank-0000")), made);
+}
+
+#[test]
 fn what_is_in_the_way_stays() {
     if !have_py_lmdb() {
         return;

@@ -38,6 +38,14 @@ impl Location {
         Ok(Self { path: path.into(), data: path.into(), lock: beside(path), subdir: false })
     }
 
+    /// Looks at the beginning of the data file.
+    ///
+    /// # Errors
+    /// What it is instead of an LMDB 0.9 data file of this machine's byte order.
+    pub fn check(&self) -> Result<(), Error> {
+        super::header::check(&self.data)
+    }
+
     fn in_directory(directory: &Path) -> Self {
         Self {
             path: directory.into(),

@@ -36,6 +36,15 @@ pub enum Error {
     )]
     NoSuchRank { out: PathBuf, rank: u32, known: usize, wanted: u32 },
 
+    #[error("{path}: a replica that lacks its {}; `lockfile remove` the replicas and make them anew", what.display())]
+    Incomplete { path: PathBuf, what: PathBuf },
+
+    #[error("{path}: a file, and OUT must be a directory, or the path of one to be made")]
+    OutIsAFile { path: PathBuf },
+
+    #[error("{path}: nothing in it was made by replicate; give the OUT that replicate was given")]
+    NotOut { path: PathBuf },
+
     #[error("{path}: a reader has it open; stop that first")]
     InUse { path: PathBuf },
 

@@ -15,7 +15,8 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let original = fs::metadata(from)?;
     for (uid, gid) in [(Some(original.uid()), None), (None, Some(original.gid()))] {
         match chown(to, uid.map(Uid::from_raw), gid.map(Gid::from_raw)) {
-            Ok(()) | Err(nix::Error::EPERM) => {}
+            // EINVAL: an owner that a user namespace has no number for.
+            Ok(()) | Err(nix::Error::EPERM | nix::Error::EINVAL) => {}
             Err(error) => return Err(error.into()),
         }
     }

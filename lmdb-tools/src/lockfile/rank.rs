@@ -2,26 +2,37 @@
 
 use crate::Usage;
 
-/// Launchers' variables, the innermost launcher first: a job script that starts mpirun under Slurm has both.
-const RANK: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
-const SIZE: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
+/// Launchers' variables for the rank and for the number of processes, the innermost launcher first: a job script that
+/// starts mpirun under Slurm has both.
+const LAUNCHERS: [(&str, &str); 3] =
+    [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")];
 
 /// This process's rank, from 0.
 ///
 /// # Errors
 /// [`Usage`] when no launcher set one, or what it set is no number.
 pub fn rank(variable: impl Fn(&str) -> Option<String>) -> Result<u32, Usage> {
-    lookup(&RANK, variable)?
-        .ok_or_else(|| Usage(format!("no rank in the environment (looked for {}): give --rank N", RANK.join(", "))))
+    let names = LAUNCHERS.map(|(rank, _)| rank).join(", ");
+    let none = || Usage(format!("no rank in the environment (looked for {names}): give --rank N"));
+    let (launcher, _) = launcher(&variable).ok_or_else(none)?;
+    number(launcher, &variable)?.ok_or_else(none)
 }
 
-/// The number of processes of the job, where the launcher tells.
+/// The number of processes of the job, where the launcher that set the rank tells.
 pub fn size(variable: impl Fn(&str) -> Option<String>) -> Result<Option<u32>, Usage> {
-    lookup(&SIZE, variable)
+    match launcher(&variable) {
+        Some((_, size)) => number(size, &variable),
+        None => Ok(None),
+    }
 }
 
-fn lookup(names: &[&str], variable: impl Fn(&str) -> Option<String>) -> Result<Option<u32>, Usage> {
-    let Some((name, text)) = names.iter().find_map(|name| Some((name, variable(name)?))) else { return Ok(None) };
+/// The innermost launcher that set a rank. An empty variable is what a script leaves that clears it.
+fn launcher(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static str, &'static str)> {
+    LAUNCHERS.into_iter().find(|(rank, _)| variable(rank).is_some_and(|text| !text.trim().is_empty()))
+}
+
+fn number(name: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Option<u32>, Usage> {
+    let Some(text) = variable(name).filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     match text.trim().parse() {
         Ok(number) => Ok(Some(number)),
         Err(_) => Err(Usage(format!("{name}=\"{text}\" is not a number: unset it, or give the number as an option"))),
@@ -37,8 +48,12 @@ pub fn environment(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn value(set: &[(&str, &str)], name: &str) -> Option<String> {
+        set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+    }
+
     fn of(set: &[(&str, &str)]) -> Result<u32, Usage> {
-        rank(|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()))
+        rank(|name| value(set, name))
     }
 
     #[test]
@@ -49,5 +64,16 @@ mod tests {
         assert!(of(&[]).is_err());
         assert!(of(&[("PMI_RANK", "")]).is_err());
         assert!(of(&[("PMI_RANK", "-1")]).is_err());
+        assert_eq!(of(&[("OMPI_COMM_WORLD_RANK", ""), ("PMI_RANK", " "), ("SLURM_PROCID", "2")]).unwrap(), 2);
+    }
+
+    #[test]
+    fn rank_and_size_come_from_one_launcher() {
+        let size = |set: &[(&str, &str)]| size(|name| value(set, name)).unwrap();
+        assert_eq!(size(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]), Some(4));
+        let mpirun_under_slurm = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1"), ("PMI_RANK", "3"), ("PMI_SIZE", "8")];
+        assert_eq!(size(&mpirun_under_slurm), Some(8));
+        assert_eq!(size(&mpirun_under_slurm[..3]), None, "not the one task that Slurm started");
+        assert_eq!(size(&[("PMI_SIZE", "8"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]), Some(4));
     }
 }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use crate::lmdb::Location;
 
-/// Tells a directory that replicate made from one that somebody else did. Holds the path of the data file.
+/// Tells a directory that replicate made from one that somebody else did: the first file to be made in it, the last to be
+/// deleted. Holds the names of the lock file and of the link, and the path of the data file, each but the last ended by a
+/// zero byte, which no path can hold.
 pub(super) const NOTE: &str = ".precache-replica";
 
 /// A replica that replicate made.
@@ -20,6 +22,8 @@ pub struct Replica {
     pub data: PathBuf,
     /// The name of the link: `data.mdb`, or that of the data file of an MDB_NOSUBDIR database.
     pub link: OsString,
+    /// The name of the lock file that liblmdb looks for beside it.
+    lock: OsString,
 }
 
 /// The directory of a rank.
@@ -37,7 +41,7 @@ impl Replica {
     /// The replica of `rank` in `out`.
     ///
     /// # Errors
-    /// When there is none, or something else in its place.
+    /// When there is none, or something else in its place, or one that somebody damaged.
     pub fn find(out: &Path, rank: u32) -> Result<Self, Error> {
         let directory = directory(out, rank);
         if fs::symlink_metadata(&directory).is_err() {
@@ -45,43 +49,70 @@ impl Replica {
             let known = names.filter(|name| name.to_str().is_some_and(|name| rank_of(name).is_some())).count();
             return Err(Error::NoSuchRank { out: out.into(), rank, known, wanted: rank + 1 });
         }
-        Self::at(&directory)
+        let replica = Self::at(&directory)?;
+        replica.check()?;
+        Ok(replica)
     }
 
-    /// The replica that `directory` is.
+    /// The replica that `directory` is, by its note alone: what else was in it may be gone.
     ///
     /// # Errors
-    /// When replicate did not make it, or somebody changed it since.
+    /// When replicate did not make it.
     pub fn at(directory: &Path) -> Result<Self, Error> {
         let in_the_way = || Error::InTheWay { path: directory.into() };
         let is_directory = fs::symlink_metadata(directory).map_err(Error::at(directory))?.is_dir();
         if !is_directory {
             return Err(in_the_way());
         }
-        let data = fs::read(directory.join(NOTE)).map_err(|_| in_the_way())?;
-        let data = PathBuf::from(OsString::from_vec(data));
-        let own = data.file_name().map(ToOwned::to_owned);
-        let links = [Some(OsString::from("data.mdb")), own].into_iter().flatten();
-        let link =
-            links.into_iter().find(|link| fs::read_link(directory.join(link)).is_ok_and(|target| target == data));
-        Ok(Self { directory: directory.into(), data, link: link.ok_or_else(in_the_way)? })
+        let note = fs::read(directory.join(NOTE)).map_err(|_| in_the_way())?;
+        let mut fields = note.splitn(3, |&byte| byte == 0).map(|field| OsString::from_vec(field.to_vec()));
+        let is_name = |name: &OsString| Path::new(name).file_name() == Some(name);
+        match (fields.next(), fields.next(), fields.next()) {
+            (Some(lock), Some(link), Some(data)) if is_name(&lock) && is_name(&link) => {
+                Ok(Self { directory: directory.into(), data: data.into(), link, lock })
+            }
+            _ => Err(in_the_way()),
+        }
+    }
+
+    /// Whether all is there that replicate made.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let lacks = |what: &OsString| Err(Error::Incomplete { path: self.directory.clone(), what: what.into() });
+        if !self.has_link() {
+            return lacks(&self.link);
+        }
+        if !self.lock().is_file() {
+            return lacks(&self.lock);
+        }
+        Ok(())
+    }
+
+    /// The link is there, and leads where replicate made it lead.
+    pub(super) fn has_link(&self) -> bool {
+        fs::read_link(self.directory.join(&self.link)).is_ok_and(|target| target == self.data)
     }
 
     /// Fills an empty directory. The caller makes it visible under its name when it is complete.
     pub(super) fn fill(directory: &Path, original: &Location, data: &Path) -> io::Result<()> {
         let link = if original.subdir { "data.mdb".as_ref() } else { data.file_name().unwrap_or_default() };
+        let lock = Self::lock_name(link, original.subdir);
+        let note = [lock.as_bytes(), link.as_bytes(), data.as_os_str().as_bytes()].join(&0);
+        // First, so that whatever comes of the rest is known as ours.
+        fs::write(directory.join(NOTE), note)?;
         std::os::unix::fs::symlink(data, directory.join(link))?;
         // Empty: the first to open it, who holds it alone, writes its header (mdb.c, `mdb_env_setup_locks`).
-        let lock = directory.join(Self::lock_name(link));
+        let lock = directory.join(lock);
         fs::File::create_new(&lock)?;
         let model = if original.lock.exists() { &original.lock } else { data };
-        super::permissions::copy(model, &lock)?;
-        fs::write(directory.join(NOTE), data.as_os_str().as_bytes())
+        super::permissions::copy(model, &lock)
     }
 
     /// liblmdb's name for the lock file that belongs to a data file of this name.
-    fn lock_name(link: &std::ffi::OsStr) -> OsString {
-        if link == "data.mdb" {
+    fn lock_name(link: &std::ffi::OsStr, subdir: bool) -> OsString {
+        if subdir {
             return "lock.mdb".into();
         }
         let mut name = link.to_owned();
@@ -90,17 +121,17 @@ impl Replica {
     }
 
     pub fn lock(&self) -> PathBuf {
-        self.directory.join(Self::lock_name(&self.link))
+        self.directory.join(&self.lock)
     }
 
     /// What a program is to open: the directory, or (MDB_NOSUBDIR) the link in it.
     pub fn to_open(&self) -> PathBuf {
-        if self.link == "data.mdb" { self.directory.clone() } else { self.directory.join(&self.link) }
+        if self.lock == "lock.mdb" { self.directory.clone() } else { self.directory.join(&self.link) }
     }
 
     /// All that replicate put there.
     pub(super) fn contents(&self) -> [OsString; 3] {
-        [self.link.clone(), Self::lock_name(&self.link), NOTE.into()]
+        [self.link.clone(), self.lock.clone(), NOTE.into()]
     }
 }
 

@@ -52,6 +52,7 @@ impl Safety {
 /// A writer; doubt, unless `assume_read_only`; something else where a replica belongs; the file system's own errors.
 pub fn replicate(db: &Path, out: &Path, count: u32, assume_read_only: bool) -> Result<(), Error> {
     let location = Location::of(db)?;
+    location.check()?;
     // The link must lead there from wherever the replica lies.
     let data = fs::canonicalize(&location.data).map_err(Error::at(&location.data))?;
     if let Safety::Unknown(why) = Safety::of(&data)?
@@ -59,18 +60,21 @@ pub fn replicate(db: &Path, out: &Path, count: u32, assume_read_only: bool) -> R
     {
         return Err(Error::CannotKnow { path: data, why });
     }
-    make_out(out).map_err(Error::at(out))?;
+    make_out(out)?;
     (0..count).try_for_each(|rank| make(&location, &data, out, rank))
 }
 
-fn make_out(out: &Path) -> io::Result<()> {
+fn make_out(out: &Path) -> Result<(), Error> {
     if let Some(parent) = out.parent() {
-        fs::create_dir_all(parent)?;
+        fs::create_dir_all(parent).map_err(Error::at(parent))?;
     }
     match fs::create_dir(out) {
-        Ok(()) => fs::write(out.join(OUT_NOTE), ""),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && out.is_dir() => Ok(()),
-        Err(error) => Err(error),
+        Ok(()) => fs::write(out.join(OUT_NOTE), "").map_err(Error::at(out)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match out.is_dir() {
+            true => Ok(()),
+            false => Err(Error::OutIsAFile { path: out.into() }),
+        },
+        Err(error) => Err(Error::at(out)(error)),
     }
 }
 
@@ -104,7 +108,7 @@ fn open_up(directory: &Path, data: &Path) -> io::Result<()> {
 fn same(place: &PathBuf, data: &Path) -> Result<(), Error> {
     let replica = Replica::at(place)?;
     if replica.data == data {
-        return Ok(());
+        return replica.check();
     }
     Err(Error::OfAnother { path: place.into(), other: replica.data, data: data.into() })
 }

@@ -19,7 +19,8 @@ pub fn directory() -> TempDir {
 /// The program under test, without the rank of a job that the tests may themselves run in.
 pub fn tool() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_precache-lmdb"));
-    for name in ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"] {
+    let variables = ["OMPI_COMM_WORLD", "PMI"].map(|launcher| [format!("{launcher}_RANK"), format!("{launcher}_SIZE")]);
+    for name in variables.iter().flatten().map(String::as_str).chain(["SLURM_PROCID", "SLURM_NTASKS"]) {
         command.env_remove(name);
     }
     command
