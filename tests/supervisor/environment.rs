@@ -101,12 +101,10 @@ fn the_reader_is_told_the_options() {
         values.entry(key).or_default().push(value);
     }
     for (key, expected) in [
-        ("mode", vec!["detect"]),
         ("distance", vec!["4194304"]),
-        ("size", vec!["67108864"]),
-        ("threshold", vec!["60"]),
         ("min_file", vec!["1048576"]),
         ("protect", vec!["guard"]),
+        ("private_lock", vec!["0"]),
         ("data", vec!["*.mdb", "/a:b/*"]),
         ("exclude", vec!["x[!y]"]),
         ("range", vec![&*format!("{}:1048576..2097152", file.display()), &*format!("{}:0..4096", file.display())]),
@@ -121,9 +119,13 @@ fn the_reader_is_told_the_options() {
 #[test]
 fn flags_beat_variables() {
     let mut command = prepared();
-    command.env("PRECACHE_DATA", "a*:b*").env("PRECACHE_EXCLUDE", "c*:d*").args(["--size=128M", "--data=e*"]);
+    command
+        .env("PRECACHE_DISTANCE", "1M")
+        .env("PRECACHE_DATA", "a*:b*")
+        .env("PRECACHE_EXCLUDE", "c*:d*")
+        .args(["--distance=2M", "--data=e*"]);
     let settings = value(&mut command, "PRECACHE_READER");
-    for line in ["size=134217728", "data=e*", "exclude=c*", "exclude=d*"] {
+    for line in ["distance=2097152", "data=e*", "exclude=c*", "exclude=d*"] {
         assert!(settings.lines().any(|set| set == line), "{line} in {settings}");
     }
     assert!(!settings.contains("data=a*"), "{settings}");

@@ -32,6 +32,10 @@ use precache_contract::{PAGE, STEP, segment::Method};
 /// Trips in small steps before a reader gets on up to the next checkpoint.
 const LEARN: u32 = 4;
 
+/// Trips up to which a reader goes on in leaps, while the optimizer has said nothing, and how long these are.
+const PATIENT: u32 = 12;
+const LEAP: u64 = 1 << 20;
+
 /// Last trips whose pages stay open whatever happens, so that an instruction that needs several gets on.
 const RECENT: usize = 4;
 
@@ -166,7 +170,8 @@ impl Curtain {
     }
 
     /// A thread touched the protected page `at` (a multiple of the page size, inside the protected part).
-    /// `thresholds` are offsets at which the optimizer wants to hear from the reader; `now` is a clock's reading in
+    /// `thresholds` are offsets at which the optimizer wants to hear from the reader, none as long as it has not spoken;
+    /// `now` is a clock's reading in
     /// milliseconds, from 1.
     ///
     /// Every call makes `at` accessible, and none of the last [`RECENT`] pages that tripped is protected by it. Pages
@@ -215,7 +220,12 @@ impl Curtain {
         let from = at + STEP.min(self.distance) - 1;
         let grid = (from / self.distance + 1).saturating_mul(self.distance);
         let told = thresholds.iter().map(|told| told - told % PAGE).filter(|&told| told > at).fold(grid, u64::min);
-        let next = if run < LEARN { self.step_around(at).end.min(told) } else { told };
+        let next = match run {
+            ..LEARN => self.step_around(at).end.min(told),
+            // The optimizer's answer is late: it should not find the reader blind for a whole distance.
+            ..PATIENT if thresholds.is_empty() => told.min(at - at % LEAP + LEAP),
+            _ => told,
+        };
         next.min(self.length)
     }
 

@@ -20,7 +20,8 @@ impl Machine {
             guarded: vec![false; pages],
             trips: 0,
             nanoseconds: 0,
-            thresholds: Vec::new(),
+            // The optimizer has spoken: no checkpoints of its own.
+            thresholds: vec![u64::MAX],
         }
     }
 
@@ -147,6 +148,15 @@ fn the_start_is_seen_exactly() {
     let mut machine = Machine::new(10_000, 2048, Method::Mprotect);
     let tripped: Vec<_> = (5003..9000).filter(|&page| machine.touch(page)).collect();
     assert_eq!(tripped, [5003, 5008, 5024, 5040, 6144, 8192]);
+}
+
+/// Until the optimizer has spoken, a reader is not let out of sight for a whole distance.
+#[test]
+fn a_late_answer_finds_the_reader_in_sight() {
+    let mut machine = Machine::new(10_000, 8192, Method::Mprotect);
+    machine.thresholds = Vec::new();
+    let tripped: Vec<_> = (0..10_000).filter(|&page| machine.touch(page)).collect();
+    assert_eq!(tripped, [0, 16, 32, 48, 256, 512, 768, 1024, 1280, 1536, 1792, 2048, 8192]);
 }
 
 #[test]

@@ -114,18 +114,22 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
 /// Moves the curtain.
 fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
     let mut thresholds = [u64::MAX; WATCHES * 2];
+    let mut told = false;
     if let Some(shared) = segment.mappings.get(held.slot()) {
-        let told = shared.watches.iter().flat_map(|w| [&w.threshold, &w.next_threshold]);
-        for (threshold, told) in thresholds.iter_mut().zip(told) {
+        let watches = shared.watches.iter().flat_map(|w| [&w.threshold, &w.next_threshold]);
+        for (threshold, watch) in thresholds.iter_mut().zip(watches) {
+            let offset = watch.load(Relaxed);
+            told |= offset != 0;
             // Outside the protected part, u64::MAX among them, it is no checkpoint.
-            let inside = told.load(Relaxed).checked_sub(held.offset()).filter(|&t| t < held.length() as u64);
+            let inside = offset.checked_sub(held.offset()).filter(|&t| t < held.length() as u64);
             *threshold = inside.unwrap_or(u64::MAX);
         }
     }
+    let thresholds = if told { &thresholds[..] } else { &[] };
     let mut failed = false;
     let verdict = turn
         .curtain()
-        .trip(at, &thresholds, sys::milliseconds(), &mut |action| failed |= protect::perform(held, action).is_err());
+        .trip(at, thresholds, sys::milliseconds(), &mut |action| failed |= protect::perform(held, action).is_err());
     if failed {
         return lift(segment, held, turn, Refusal::ProtectFailed);
     }

@@ -3,7 +3,7 @@
 
 use super::plan::Plan;
 use super::window::{Sizing, Windows};
-use precache_contract::STEP;
+use precache_contract::{PAGE, STEP};
 use std::ops::Range;
 
 /// Faults one after the other, each a step further, that make a stream.
@@ -132,11 +132,12 @@ impl Streams {
         decision
     }
 
-    /// The stream that this trip carries on: the nearest behind it that was expected here.
+    /// The stream that this trip carries on: the nearest behind it that was expected here, one that has shown itself to be
+    /// a stream before a page that was touched once.
     fn stream_at(&self, position: u64) -> Option<usize> {
         let candidates = self.streams.iter().enumerate();
         let expected = candidates.filter(|(_, s)| s.last <= position && self.is_expected(s, position));
-        expected.max_by_key(|(_, s)| s.last).map(|(index, _)| index)
+        expected.max_by_key(|(_, s)| (s.windows.is_some(), s.last)).map(|(index, _)| index)
     }
 
     /// Whether a stream's next trip may be at this position, ahead of its last: at its next checkpoint or shortly
@@ -174,7 +175,8 @@ impl Streams {
         let stream = &mut self.streams[index];
         let first = stream.windows.is_none();
         let start = || Windows::begin(self.sizing, self.plan.length(), stream.last);
-        let positions = stream.windows.get_or_insert_with(start).reach(stream.last)?;
+        // A trip is a page, and a threshold may lie within it.
+        let positions = stream.windows.get_or_insert_with(start).reach(stream.last + PAGE - 1)?;
         if first && self.faults_before_request.is_none() {
             self.faults_before_request = Some(stream.faults);
         }

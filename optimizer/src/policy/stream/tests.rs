@@ -111,3 +111,38 @@ fn a_reader_already_under_way_is_known_by_the_grid() {
     let (_, extents) = streams.observe(816 * MIB).request.unwrap();
     assert_eq!(extents[0].start, 816 * MIB);
 }
+
+/// LMDB's root page lies in the middle of the data, and is touched once before them.
+#[test]
+fn a_page_touched_once_takes_no_trip_from_a_stream() {
+    let length = 268_402_688;
+    let mut streams = Streams::new(Plan::sequential(0..length), SIZING, 20 * MIB);
+    let trips = [
+        0.0, 191.4375, 0.0625, 0.125, 20.0, 40.0, 58.625, 60.0, 80.0, 100.0, 108.625, 120.0, 140.0, 158.625, 160.0,
+        180.0, 200.0, 208.625, 220.0, 240.0,
+    ];
+    let observe = |trip: f64| streams.observe((trip * MIB as f64) as u64).request;
+    let requested: Vec<_> = trips.into_iter().filter_map(observe).flat_map(|(_, extents)| extents).collect();
+    assert!(lie_end_to_end(&requested), "{requested:?}");
+    assert_eq!(requested.last().unwrap().end, length);
+}
+
+/// A size that is no multiple of a page has thresholds within pages: the trip is the page's.
+#[test]
+fn a_threshold_within_a_page_triggers_at_the_page() {
+    let sizing = Sizing { size: 50_000_001, threshold: 75 };
+    let mut streams = Streams::new(Plan::sequential(0..2000 * MIB), sizing, 8 * MIB);
+    let (mut at, mut late) = (0, 0);
+    for trip in 0.. {
+        let before = streams.thresholds().next();
+        let requested = streams.observe(at).request.is_some();
+        late += u32::from(before.is_some_and(|t| at == t.threshold / PAGE * PAGE) && !requested);
+        let grid = if trip < 3 { at + STEP } else { (at / (8 * MIB) + 1) * 8 * MIB };
+        let told = streams.thresholds().map(|t| t.threshold / PAGE * PAGE).filter(|&t| t > at);
+        at = told.fold(grid, u64::min);
+        if at >= 1000 * MIB {
+            break;
+        }
+    }
+    assert_eq!(late, 0);
+}
