@@ -104,11 +104,11 @@ pub struct FileReport {
     pub decision: String,
 }
 
-/// An LMDB lock file that was opened.
+/// An LMDB lock file that a reader opened, or a data file that a writer opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockReport {
     pub file: PathBuf,
-    /// Readers were given private ones; otherwise it was opened for writing, and was the shared one.
+    /// A lock file, and the reader was given a private one; else a data file, and its writer has the shared lock file.
     pub private: bool,
     pub count: u64,
 }

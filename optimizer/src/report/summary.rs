@@ -32,7 +32,7 @@ impl SessionReport {
                 true => writeln!(text, "{}: a private lock file instead, {times}", lock.file.display()),
                 false => writeln!(
                     text,
-                    "warning: {} was opened for writing, {times}, and is the shared one: readers with private lock \
+                    "warning: {} was opened for writing, {times}, with the shared lock file: readers with private lock \
                      files do not protect the pages that they read from its writer",
                     lock.file.display()
                 ),
