@@ -16,6 +16,7 @@ mod filesystem;
 pub mod lmdb;
 pub mod lockfile;
 mod memory;
+mod shell;
 pub mod size;
 pub mod stripe;
 mod usage;

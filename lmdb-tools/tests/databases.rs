@@ -210,8 +210,72 @@ fn info_tells_what_the_database_is_like() {
     python_ok(script, &[ordered.to_str().unwrap()]);
     assert!(info(&ordered)["free_pages"].as_u64().unwrap() >= 2000);
     let doctor = succeed(&["lmdb", "doctor", shuffled.to_str().unwrap()]);
-    assert!(doctor.contains("!! key order") && doctor.contains("$ mdb_copy -c"), "{doctor}");
+    assert!(doctor.contains("!! key order") && doctor.contains("$ mkdir NEW && mdb_copy -c"), "{doctor}");
     assert!(doctor.lines().count() < 25);
+}
+
+/// Leaves 110 slots of the reader table taken by processes that are gone, each of which was there with all the others.
+const GONE_READERS: &str = r#"
+import lmdb, os, sys
+begun, over = os.pipe(), os.pipe()
+for reader in range(110):
+    if os.fork() == 0:
+        os.close(over[1])
+        txn = lmdb.open(sys.argv[1], readonly=True, subdir=os.path.isdir(sys.argv[1])).begin()
+        os.write(begun[1], b"+")
+        os.read(over[0], 1)
+        os._exit(0)
+answers = b""
+while len(answers) < 110: answers += os.read(begun[0], 110)
+os.close(over[1])
+for reader in range(110): os.wait()
+"#;
+
+/// Both conventions, in a directory whose name needs quotes: what the doctor prints is run as it is.
+#[test]
+fn the_commands_of_the_doctor_work() {
+    if !have_py_lmdb() || !have("mdb_copy", &["-V"]) {
+        return;
+    }
+    let dir = directory();
+    let odd = dir.path().join("it's a place");
+    fs::create_dir(&odd).unwrap();
+    make(&odd.join("db"), 2000, 5000, true);
+    let file = odd.join("train.mdb");
+    fs::copy(odd.join("db/data.mdb"), &file).unwrap();
+    for (number, db) in [odd.join("db"), file].iter().enumerate() {
+        python_ok(GONE_READERS, &[db.to_str().unwrap()]);
+        let shell = dir.path().join(format!("shell{number}"));
+        fs::create_dir(&shell).unwrap();
+        let findings = json(&succeed(&["lmdb", "doctor", "--json", db.to_str().unwrap()]));
+        let commands: Vec<_> =
+            findings.as_array().unwrap().iter().filter_map(|found| found["command"].as_str()).collect();
+        let begins = |with: &str| commands.iter().find(|command| command.contains(with)).unwrap();
+        for command in [begins("mdb_stat"), begins("mdb_copy")] {
+            let output = Command::new("sh").args(["-c", command]).current_dir(&shell).output().unwrap();
+            // Not by its status: mdb_stat returns the number of bytes that it printed of the table.
+            assert!(output.stderr.is_empty(), "{command}: {output:?}");
+        }
+        let fragmentation = |db: &Path| info(db)["fragmentation"].as_f64().unwrap();
+        assert!(fragmentation(db) > 0.9 && fragmentation(&shell.join("NEW")) < 0.1);
+    }
+}
+
+#[test]
+fn too_little_address_space_is_named() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let db = dir.path().join("db");
+    make(&db, 10, 10, false);
+    let tool = env!("CARGO_BIN_EXE_precache-lmdb");
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -v 2000000; exec \"$0\" lmdb info \"$1\"", tool, db.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("`ulimit -v unlimited`"), "{error}");
 }
 
 #[test]

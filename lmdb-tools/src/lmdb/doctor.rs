@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
@@ -28,8 +27,7 @@ pub struct Args {
 /// All that the checks look at.
 #[derive(Debug)]
 pub struct Facts {
-    pub db: String,
-    pub data: String,
+    pub location: Location,
     pub info: Info,
     pub kind: Kind,
     /// Bytes that one fault on the mapping brings in; none where the system does not say.
@@ -40,8 +38,6 @@ pub struct Facts {
     pub lock_file: LockFile,
     /// Bytes of memory that page cache may take.
     pub memory: Option<u64>,
-    /// `ulimit -v`, in bytes; none where it is unlimited.
-    pub address_space: Option<u64>,
 }
 
 /// What this user can do with the lock file. Readers open it for writing, too.
@@ -87,10 +83,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn facts(location: &Location, info: Info) -> io::Result<Facts> {
     let (data, lock) = (&location.data, &location.lock);
-    let limit = getrlimit(Resource::RLIMIT_AS)?.0;
     Ok(Facts {
-        db: location.path.display().to_string(),
-        data: data.display().to_string(),
+        location: location.clone(),
         info,
         kind: Kind::of(data)?,
         read_ahead: filesystem::read_ahead(data),
@@ -98,7 +92,6 @@ fn facts(location: &Location, info: Info) -> io::Result<Facts> {
         locks: filesystem::locks(if lock.exists() { lock } else { data }).ok(),
         lock_file: lock_file(location),
         memory: memory::available(),
-        address_space: (limit != RLIM_INFINITY).then_some(limit),
     })
 }
 

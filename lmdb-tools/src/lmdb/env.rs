@@ -81,7 +81,10 @@ impl Env {
         unsafe {
             check(ffi::mdb_env_set_maxdbs(env.0, NAMED_AT_ONCE)).map_err(refused)?;
             let before = Mapping::snapshot();
-            check(ffi::mdb_env_open(env.0, path.as_ptr(), flags, 0)).map_err(refused)?;
+            check(ffi::mdb_env_open(env.0, path.as_ptr(), flags, 0)).map_err(|code| match code {
+                libc::ENOMEM => Error::NoAddressSpace { path: location.path.clone() },
+                code => refused(code),
+            })?;
             let (stat, info) = (env_stat(env.0), env_info(env.0));
             let page_size = u64::from(stat.ms_psize);
             let used = (info.me_last_pgno as u64).checked_add(1).and_then(|pages| pages.checked_mul(page_size));

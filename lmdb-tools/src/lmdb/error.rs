@@ -50,6 +50,12 @@ pub enum Error {
     #[error("{path}: liblmdb refuses it: {reason}")]
     Refused { path: PathBuf, reason: String },
 
+    #[error(
+        "{path}: no address space for a mapping as large as its map size: this shell limits what a process may map; \
+         run `ulimit -v unlimited` in it"
+    )]
+    NoAddressSpace { path: PathBuf },
+
     #[error("{path}: no database named \"{name}\" in it; its names: {known}")]
     NoSuchName { path: PathBuf, name: String, known: String },
 

@@ -8,6 +8,7 @@ use clap::Subcommand;
 use crate::child::isolated;
 
 mod catalog;
+mod command;
 pub mod doctor;
 mod env;
 mod error;

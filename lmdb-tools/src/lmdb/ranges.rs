@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::split::part_of;
-use super::{Database, Env, Error, Key, Location, Stat, Target, warn_if_changed};
+use super::{Database, Env, Error, Key, Location, Stat, Target, command, warn_if_changed};
 use crate::Usage;
 use crate::lockfile::rank;
+use crate::shell::quoted;
 use crate::size::Bytes;
 
 /// Spans that together cover this much more than the file part that they share are not in key order.
@@ -134,7 +135,8 @@ fn warn_if_shuffled(env: &Env, ranges: &[Range]) {
         let path = env.location().path.display();
         eprintln!(
             "warning: {path}: the file is not laid out in key order: the ranges overlap in it ({coverage:.1} times its \
-             data), so each process will read from all over it. `mdb_copy -c {path} NEW` writes it in key order"
+             data), so each process will read from all over it. This writes it in key order: {}",
+            command::copy_in_order(env.location())
         );
     }
 }
@@ -147,7 +149,7 @@ fn print<'a>(
 ) -> anyhow::Result<()> {
     let file = env.location().data.display();
     let mut out = io::stdout().lock();
-    let option = |range: &Range| format!("--range {file}:{}..{}", range.start, range.end);
+    let option = |range: &Range| format!("--range {}", quoted(format!("{file}:{}..{}", range.start, range.end)));
     if as_json {
         let ranges: Vec<Value> = ranges.map(|(rank, range)| json(rank, range, stat, option(range))).collect();
         serde_json::to_writer_pretty(&mut out, &ranges)?;

@@ -3,6 +3,7 @@
 use super::advice::Advice;
 use super::lov::Layout;
 use crate::filesystem::Kind;
+use crate::shell::quoted;
 use crate::size::Bytes;
 
 /// What the advice is about.
@@ -111,12 +112,6 @@ fn beegfs(subject: &Subject<'_>, advice: &Advice) -> Plan {
     }
     let command = format!("beegfs-ctl --setpattern --chunksize={chunk} --numtargets={targets} {directory}");
     Plan { command: Some(command), notes }
-}
-
-/// A path as a POSIX shell takes it.
-fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    if !path.is_empty() && path.chars().all(plain) { path.into() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

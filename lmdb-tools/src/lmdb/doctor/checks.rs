@@ -1,6 +1,8 @@
 //! The checks: facts in, findings out, no I/O.
 
 use crate::filesystem::{Kind, Locks};
+use crate::lmdb::command;
+use crate::shell::quoted;
 use crate::size::Bytes;
 
 use super::{Facts, Finding, LockFile};
@@ -41,7 +43,11 @@ fn file_system(facts: &Facts) -> Finding {
         Kind::Lustre | Kind::BeeGfs => hurts(
             "file system",
             format!("{name}: striped and shared; each page fault is a round trip to a server"),
-            format!("precache stripe-advise {} --db {} --batch-size N --gpus N", facts.data, facts.db),
+            format!(
+                "precache stripe-advise {} --db {} --batch-size N --gpus N",
+                quoted(&facts.location.data),
+                quoted(&facts.location.path)
+            ),
         ),
         _ => hurts(
             "file system",
@@ -85,7 +91,7 @@ fn read_ahead(facts: &Facts) -> Finding {
              it with MDB_NORDAHEAD (py-lmdb: readahead=False), or mend the order",
             Bytes(window)
         );
-        return hurts(subject, text, format!("mdb_copy -c {} NEW", facts.db));
+        return hurts(subject, text, command::copy_in_order(&facts.location));
     }
     fine(subject, format!("{} for records of {record_text}", Bytes(window)))
 }
@@ -96,7 +102,7 @@ fn key_order(facts: &Facts) -> Finding {
         return hurts(
             "key order",
             format!("shuffled: {percent:.0} % of the steps in key order jump in the file, so no reader is sequential"),
-            format!("mdb_copy -c {} NEW", facts.db),
+            command::copy_in_order(&facts.location),
         );
     }
     fine("key order", format!("that of the file: {percent:.1} % of the steps jump"))
@@ -118,10 +124,6 @@ fn memory(facts: &Facts) -> Finding {
     }
 }
 
-fn replicate(facts: &Facts) -> String {
-    format!("precache lockfile replicate {} /tmp/replicas -n PROCESSES", facts.db)
-}
-
 fn locks(facts: &Facts) -> Finding {
     match facts.locks {
         None => fine("locks", "unknown: neither the lock file nor the data file could be opened to try one"),
@@ -132,11 +134,13 @@ fn locks(facts: &Facts) -> Finding {
         Some(Locks::Ignored) => hurts(
             "locks",
             "taken and not seen by others: a writer would overwrite what readers read. Never write here; readers:",
-            replicate(facts),
+            command::replicate(&facts.location),
         ),
-        Some(Locks::Refused(error)) => {
-            hurts("locks", format!("refused ({error}): opening the database fails here"), replicate(facts))
-        }
+        Some(Locks::Refused(error)) => hurts(
+            "locks",
+            format!("refused ({error}): opening the database fails here"),
+            command::replicate(&facts.location),
+        ),
     }
 }
 
@@ -147,12 +151,12 @@ fn lock_file(facts: &Facts) -> Finding {
         LockFile::Missing { may_be_made: false } => hurts(
             "lock file",
             "none, and you may not make it: opening the database fails, or goes without locks on a read-only mount",
-            replicate(facts),
+            command::replicate(&facts.location),
         ),
         LockFile::Refused(why) => hurts(
             "lock file",
             format!("may not be written ({why}); readers must, so opening the database fails"),
-            replicate(facts),
+            command::replicate(&facts.location),
         ),
     }
 }
@@ -163,7 +167,11 @@ fn readers(facts: &Facts) -> Finding {
     };
     let text = format!("{} of {} slots taken, {} of them stale", readers.used, readers.slots, readers.stale);
     if readers.used as f64 >= readers.slots as f64 * CROWDED {
-        let command = if readers.stale > 0 { format!("mdb_stat -rr {}", facts.db) } else { replicate(facts) };
+        let command = if readers.stale > 0 {
+            command::clear_stale_readers(&facts.location)
+        } else {
+            command::replicate(&facts.location)
+        };
         return hurts("readers", format!("{text}: more will fail with MDB_READERS_FULL"), command);
     }
     fine("readers", text)
@@ -172,16 +180,6 @@ fn readers(facts: &Facts) -> Finding {
 fn map_size(facts: &Facts) -> Finding {
     let (map, used) = (facts.info.map_size, facts.info.used_bytes);
     let text = format!("{} for {} in use", Bytes(map), Bytes(used));
-    if facts.address_space.is_some_and(|limit| map > limit) {
-        return hurts("map size", format!("{text}: more than this shell lets a process map"), "ulimit -v unlimited");
-    }
-    if facts.info.file_size < used && facts.info.file_size + facts.info.free_pages * facts.info.page_size < used {
-        return hurts(
-            "map size",
-            format!("the file has only {} of {} in use: truncated", Bytes(facts.info.file_size), Bytes(used)),
-            format!("ls -l {} # compare with its original", facts.data),
-        );
-    }
     if used as f64 > map as f64 * NEARLY_FULL {
         return fine("map size", format!("{text}: readers do not mind, a writer must ask for a larger map"));
     }
@@ -193,7 +191,7 @@ fn free_pages(facts: &Facts) -> Finding {
     let text = format!("{} free of {}", Bytes(free), Bytes(facts.info.used_bytes));
     if free * 4 > facts.info.used_bytes && free > 1 << 20 {
         let text = format!("{text}: read-ahead reads them, too");
-        return hurts("free pages", text, format!("mdb_copy -c {} NEW", facts.db));
+        return hurts("free pages", text, command::copy_in_order(&facts.location));
     }
     fine("free pages", text)
 }

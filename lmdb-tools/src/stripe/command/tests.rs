@@ -47,9 +47,3 @@ fn the_others() {
         assert!(plan.command.is_none() && plan.notes[0].contains("nothing to stripe"), "{plan:?}");
     }
 }
-
-#[test]
-fn paths_survive_the_shell() {
-    assert_eq!(quoted("/a/b-1.mdb"), "/a/b-1.mdb");
-    assert_eq!(quoted("/a b/it's"), "'/a b/it'\\''s'");
-}

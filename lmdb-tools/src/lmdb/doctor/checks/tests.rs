@@ -1,14 +1,14 @@
 use super::super::super::info::Readers;
 use super::super::super::survey::Sizes;
 use super::*;
+use crate::lmdb::Location;
 use crate::lmdb::info::Info;
 
 fn healthy() -> Facts {
     let mut sizes = Sizes::default();
     sizes.add(4000);
     Facts {
-        db: "db".into(),
-        data: "db/data.mdb".into(),
+        location: Location { path: "db".into(), data: "db/data.mdb".into(), lock: "db/lock.mdb".into(), subdir: true },
         info: Info {
             page_size: 4096,
             map_size: 1 << 30,
@@ -30,7 +30,6 @@ fn healthy() -> Facts {
         locks: Some(Locks::Honoured),
         lock_file: LockFile::Writable,
         memory: Some(1 << 30),
-        address_space: None,
     }
 }
 
@@ -48,7 +47,7 @@ fn a_healthy_database_hurts_nowhere() {
 #[test]
 fn each_ill_is_found_alone() {
     type Ill = fn(&mut Facts);
-    let ills: [(&str, Ill); 12] = [
+    let ills: [(&str, Ill); 10] = [
         ("file system", |facts| facts.kind = Kind::Lustre),
         ("file system", |facts| facts.kind = Kind::Shared("nfs")),
         ("read-ahead", |facts| facts.read_ahead = Some(2048)),
@@ -58,8 +57,6 @@ fn each_ill_is_found_alone() {
         ("lock file", |facts| facts.lock_file = LockFile::Refused("Permission denied".into())),
         ("lock file", |facts| facts.lock_file = LockFile::Missing { may_be_made: false }),
         ("readers", |facts| facts.info.readers = Some(Readers { slots: 126, used: 126, stale: 3 })),
-        ("map size", |facts| facts.address_space = Some(1 << 20)),
-        ("map size", |facts| facts.info.file_size = 1 << 20),
         ("free pages", |facts| facts.info.free_pages = 10_000),
     ];
     for (subject, ill) in ills {
