@@ -6,7 +6,9 @@
 //!
 //! Databases are only ever opened for reading, without touching their lock file.
 
-use std::io;
+use std::env;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -36,8 +38,8 @@ pub enum Command {
 
 /// Runs one command: results on stdout, diagnostics on stderr.
 ///
-/// The exit code is 0, 1 when the answer is "no" (a check that failed, a record that could not be placed), or 2 for bad
-/// usage that only shows after parsing. Everything else that goes wrong is an error.
+/// The exit code is 0, 1 when the answer is "no" (`lockfile check` saw a writer), 2 for bad usage that only shows after
+/// parsing, or 3 when `lockfile check` has no answer. Everything else that goes wrong is an error.
 ///
 /// Commands that walk a database start the running executable anew, with the same arguments, and walk in that child: the
 /// caller must reach this function again when it is given the same command line.
@@ -50,7 +52,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match result {
         Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
         Err(error) if error.is::<Usage>() => {
-            eprintln!("error: {error:#}");
+            complain(&error);
             Ok(ExitCode::from(2))
         }
         result => result,
@@ -59,5 +61,17 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// Whether whoever read our stdout has seen enough (`... | head`).
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    let kind = error
+        .downcast_ref::<io::Error>()
+        .map(io::Error::kind)
+        .or_else(|| error.downcast_ref::<serde_json::Error>()?.io_error_kind());
+    kind == Some(io::ErrorKind::BrokenPipe)
+}
+
+/// A message in the form in which the program that mounts these commands gives its own: its name, and what is wrong.
+fn complain(error: &anyhow::Error) {
+    let program = env::args_os().next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default().display();
+    // Nobody is left to tell that stderr is closed.
+    let _ = writeln!(io::stderr(), "{name}: {error:#}");
 }

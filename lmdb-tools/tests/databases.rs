@@ -278,6 +278,42 @@ fn too_little_address_space_is_named() {
     assert!(error.contains("`ulimit -v unlimited`"), "{error}");
 }
 
+/// A reader who has seen enough is no error; a full disk is one. Neither is a panic.
+#[test]
+fn stdout_that_takes_no_more() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let (db, out) = (dir.path().join("db"), dir.path().join("out"));
+    make(&db, 20_000, 100, false);
+    let (db, out) = (db.to_str().unwrap(), out.to_str().unwrap());
+    succeed(&["lockfile", "replicate", db, out, "-n", "1", "--assume-read-only"]);
+    let commands: [&[&str]; 9] = [
+        &["lmdb", "map", db],
+        &["lmdb", "map", "--json", db],
+        &["lmdb", "map", "--binary", db],
+        &["lmdb", "ranges", "--json", "-n", "5000", db],
+        &["lmdb", "info", "--json", db],
+        &["lmdb", "doctor", "--json", db],
+        &["stripe-advise", db, "--batch-size", "8", "--json"],
+        &["lockfile", "check", "--watch", "0", "--json", db],
+        &["lockfile", "rank-dir", out, "--rank", "0"],
+    ];
+    for command in commands {
+        let (reading, writing) = std::io::pipe().unwrap();
+        drop(reading);
+        let closed = tool().args(command).stdout(writing).output().unwrap();
+        assert!(closed.status.success() && closed.stderr.is_empty(), "{command:?}: {closed:?}");
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let full = tool().args(command).stdout(full).output().unwrap();
+        let error = String::from_utf8(full.stderr).unwrap();
+        let expected = if command[1] == "check" { 3 } else { 1 };
+        assert_eq!(full.status.code(), Some(expected), "{command:?}: {error}");
+        assert!(error.contains("No space left") && error.lines().count() == 1, "{command:?}: {error}");
+    }
+}
+
 #[test]
 fn an_empty_environment_has_no_records() {
     if !have_py_lmdb() {

@@ -272,6 +272,17 @@ fn remove_deletes_only_what_replicate_made() {
 }
 
 #[test]
+fn a_check_without_an_answer_is_neither_yes_nor_no() {
+    for db in ["/no/such/database", "/etc/passwd"] {
+        let error = fail(&["lockfile", "check", "--watch", "0", db], 3);
+        assert!(error.starts_with("precache-lmdb: /") && !error.contains("error:"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let usage = fail(&["lockfile", "rank-dir", "/tmp"], 2);
+    assert!(usage.starts_with("precache-lmdb: no rank in the environment"), "{usage}");
+}
+
+#[test]
 fn remove_finishes_what_was_left_half_done() {
     if !have_py_lmdb() {
         return;

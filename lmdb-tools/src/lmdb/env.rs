@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use lmdb_master_sys as ffi;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use serde::Serialize;
 
 use super::error::reason;
@@ -82,7 +83,7 @@ impl Env {
             check(ffi::mdb_env_set_maxdbs(env.0, NAMED_AT_ONCE)).map_err(refused)?;
             let before = Mapping::snapshot();
             check(ffi::mdb_env_open(env.0, path.as_ptr(), flags, 0)).map_err(|code| match code {
-                libc::ENOMEM => Error::NoAddressSpace { path: location.path.clone() },
+                libc::ENOMEM if is_limited() => Error::NoAddressSpace { path: location.path.clone() },
                 code => refused(code),
             })?;
             let (stat, info) = (env_stat(env.0), env_info(env.0));
@@ -227,6 +228,11 @@ impl Drop for Guard {
         // SAFETY: the handle came from mdb_env_create; closing is the one thing allowed after a failed open (lmdb.h).
         unsafe { ffi::mdb_env_close(self.0) }
     }
+}
+
+/// Whether this process may not map as much as it likes: `ulimit -v`.
+fn is_limited() -> bool {
+    getrlimit(Resource::RLIMIT_AS).is_ok_and(|(soft, _)| soft != RLIM_INFINITY)
 }
 
 fn check(code: c_int) -> Result<(), c_int> {

@@ -3,6 +3,7 @@
 //! liblmdb keeps its readers in the lock file, which every reader must therefore be able to write and lock, and which has
 //! room for 126 of them. Where nobody writes the database, each reader may as well have one to itself.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,6 +25,9 @@ pub use error::Error;
 pub use remove::remove;
 pub use replica::Replica;
 pub use replicate::{Safety, replicate};
+
+/// Exit code of a check that could not be made: 1 is "a writer was seen", 2 bad usage.
+const NO_ANSWER: u8 = 3;
 
 /// Arguments of `lockfile`.
 #[derive(Debug, clap::Args)]
@@ -57,7 +61,9 @@ enum Command {
         #[arg(long, value_name = "RANK")]
         rank: Option<u32>,
     },
-    /// Say what can be known about writers, readers and locks; exit code 1 when a writer was seen.
+    /// Say what can be known about writers, readers and locks.
+    ///
+    /// Exit code 0 when no writer was seen, 1 when one was, 3 when there is no answer (the database cannot be opened).
     Check {
         /// The database: its directory, or its data file.
         db: PathBuf,
@@ -87,12 +93,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::RankDir { out, rank } => {
             let rank = rank.map_or_else(|| rank::rank(rank::environment), Ok)?;
-            println!("{}", Replica::find(&out, rank)?.to_open().display());
+            writeln!(io::stdout(), "{}", Replica::find(&out, rank)?.to_open().display())?;
         }
-        Command::Check { db, watch, json } => return isolated(&db, || check::run(&db, watch, json)),
+        Command::Check { db, watch, json } => {
+            return match isolated(&db, || check::run(&db, watch, json)) {
+                Err(error) if !crate::is_broken_pipe(&error) => {
+                    crate::complain(&error);
+                    Ok(ExitCode::from(NO_ANSWER))
+                }
+                answer => answer,
+            };
+        }
         Command::Remove { out } => {
             let removed = remove(&out)?;
-            eprintln!("removed {removed} replicas from {}", out.display());
+            let _ = writeln!(io::stderr(), "removed {removed} replicas from {}", out.display());
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -73,9 +73,11 @@ fn may_go(replica: &Replica) -> Result<(), Error> {
             return foreign(Path::new(&entry.file_name()));
         }
     }
-    let link = replica.directory.join(&replica.link);
-    if fs::symlink_metadata(link).is_ok() && !replica.has_link() {
-        return foreign(Path::new(&replica.link));
+    // What took the place of the link is not ours. One look: another remove may be at it.
+    match fs::read_link(replica.directory.join(&replica.link)) {
+        Ok(target) if target == replica.data => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        _ => return foreign(Path::new(&replica.link)),
     }
     if is_locked(&replica.lock()) {
         return Err(Error::InUse { path: replica.directory.clone() });
