@@ -19,6 +19,18 @@ fn the_papers_case() {
 }
 
 #[test]
+fn beegfs_is_told_what_it_is_set_to() {
+    let args = ["stripe-advise", "/scratch/new.mdb", "--sample-bytes", "24K", "--batch-size", "256", "--gpus", "2"];
+    let args = [&args[..], &["--fs", "beegfs", "--json"]].concat();
+    let advice = json(&succeed(&[&args[..], &["--osts", "4"]].concat()));
+    assert_eq!(advice["stripe_size"], 16 << 20);
+    assert_eq!(advice["size"], 48 << 20);
+    assert_eq!(advice["command"], "beegfs-ctl --setpattern --chunksize=16777216 --numtargets=4 /scratch");
+    let unknown = json(&succeed(&args));
+    assert!(unknown["command"].is_null(), "{unknown}");
+}
+
+#[test]
 fn from_a_real_database_and_a_real_network() {
     if !have_py_lmdb() {
         return;

@@ -13,6 +13,8 @@ const CHECKPOINTS: u64 = 6;
 pub const UNIT: u64 = 64 << 10;
 /// The largest that Lustre's 32-bit stripe size can be.
 const LARGEST: u64 = (4 << 30) - UNIT;
+/// The largest power of two that is.
+const LARGEST_POWER: u64 = 2 << 30;
 
 /// What is read, by whom, from what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub struct Workload {
     pub targets: Option<u32>,
     /// Stripe sizes are multiples of this; itself a multiple of [`UNIT`].
     pub align: u64,
+    /// The file system wants powers of two: that comes before `align`.
+    pub power_of_two: bool,
 }
 
 /// How to stripe a file and how to pre-cache it.
@@ -61,6 +65,9 @@ impl Workload {
     fn stripe_size(&self) -> u64 {
         let wanted = self.batch_bytes.saturating_mul(u64::from(self.gpus)).clamp(1, LARGEST);
         let rounded = wanted.next_multiple_of(self.align);
+        if self.power_of_two {
+            return rounded.next_power_of_two().min(LARGEST_POWER);
+        }
         if rounded <= LARGEST { rounded } else { (LARGEST / self.align * self.align).max(self.align) }
     }
 
@@ -88,12 +95,21 @@ mod tests {
         file_size: Some(240 << 30),
         targets: Some(4),
         align: 64 << 10,
+        power_of_two: false,
     };
 
     #[test]
     fn the_papers_case() {
         let advice = PAPER.advice();
         assert_eq!(advice, Advice { stripe_size: 12 << 20, stripe_count: 4, distance: 8 << 20, size: 48 << 20 });
+    }
+
+    #[test]
+    fn powers_of_two() {
+        let advice = Workload { power_of_two: true, ..PAPER }.advice();
+        assert_eq!(advice, Advice { stripe_size: 16 << 20, stripe_count: 4, distance: 8 << 20, size: 48 << 20 });
+        let huge = Workload { power_of_two: true, batch_bytes: u64::MAX, ..PAPER }.advice();
+        assert_eq!(huge.stripe_size, 2 << 30);
     }
 
     #[test]
@@ -114,7 +130,8 @@ mod tests {
             file_size in prop::option::of(0..=u64::MAX), targets in prop::option::of(1..=u32::MAX), align in 1..1000_u64,
         ) {
             let align = align * (64 << 10);
-            let workload = Workload { batch_bytes, gpus, nodes, file_size, targets, align };
+            let power_of_two = false;
+            let workload = Workload { batch_bytes, gpus, nodes, file_size, targets, align, power_of_two };
             let advice = workload.advice();
             prop_assert!(advice.stripe_size > 0 && advice.stripe_size <= LARGEST);
             prop_assert_eq!(advice.stripe_size % align, 0);

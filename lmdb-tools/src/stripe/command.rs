@@ -89,28 +89,26 @@ fn lustre(subject: &Subject<'_>, advice: &Advice) -> Plan {
     Plan { command: Some(command), notes }
 }
 
-/// BeeGFS keeps patterns for directories and gives them to new files; its chunks are powers of two.
+/// BeeGFS keeps patterns for directories and gives them to new files. It has no word for "all targets".
 fn beegfs(subject: &Subject<'_>, advice: &Advice) -> Plan {
-    let chunk = advice.stripe_size.next_power_of_two();
+    let (chunk, count) = (advice.stripe_size, advice.stripe_count);
+    if count == -1 {
+        let note = "the command needs a number of targets: give --osts N (`beegfs-ctl --listtargets` counts them)";
+        return Plan { command: None, notes: vec![note.into()] };
+    }
     let directory = match subject.path.rsplit_once('/') {
         None => ".",
         Some(("", _)) => "/",
         Some((directory, _)) => directory,
     };
     let directory = quoted(directory);
-    let (targets, number) = match advice.stripe_count {
-        -1 => ("ALL".to_owned(), "every target (give their number for ALL)".to_owned()),
-        count => (count.to_string(), format!("{count} targets")),
-    };
-    let mut notes = vec![
-        format!("chunks are powers of two: {} for {}, over {number}", Bytes(chunk), Bytes(advice.stripe_size)),
-        format!("BeeGFS 8: beegfs entry set --chunk-size={chunk} --num-targets={targets} {directory}"),
-    ];
+    let mut notes = vec![format!("BeeGFS 8: beegfs entry set --chunk-size={chunk} --num-targets={count} {directory}")];
     if subject.size.is_some() {
         let path = quoted(subject.path);
-        notes.push(format!("it holds for new files only, so then: cp {path} {path}.new && mv {path}.new {path}"));
+        let new = quoted(format!("{}.new", subject.path));
+        notes.push(format!("it holds for new files only, so then: cp {path} {new} && mv {new} {path}"));
     }
-    let command = format!("beegfs-ctl --setpattern --chunksize={chunk} --numtargets={targets} {directory}");
+    let command = format!("beegfs-ctl --setpattern --chunksize={chunk} --numtargets={count} {directory}");
     Plan { command: Some(command), notes }
 }
 

@@ -169,8 +169,15 @@ fn advise(args: &Args, target: &Path, batch: u64, records: &Records) -> anyhow::
     };
     let batch_bytes = advice::batch_bytes(mean, batch);
     let targets = args.osts.or_else(|| (kind == Kind::Lustre).then(known_targets).flatten());
-    let workload =
-        Workload { batch_bytes, gpus: args.gpus, nodes: args.readers, file_size, targets, align: args.align };
+    let workload = Workload {
+        batch_bytes,
+        gpus: args.gpus,
+        nodes: args.readers,
+        file_size,
+        targets,
+        align: args.align,
+        power_of_two: kind == Kind::BeeGfs,
+    };
     let advice = workload.advice();
     let layout = layout(target);
     let path = target.to_string_lossy();
@@ -217,8 +224,11 @@ fn write_text(
         "batch         {batch} records, {batch_bytes}; {} GPUs a node read one each at a time",
         workload.gpus
     )?;
-    let align = Bytes(workload.align);
-    writeln!(out, "stripe size   {} (rounded up to a multiple of {align})", Bytes(advice.stripe_size))?;
+    let rounded_to = match workload.power_of_two {
+        true => "power of two".into(),
+        false => format!("multiple of {}", Bytes(workload.align)),
+    };
+    writeln!(out, "stripe size   {} (rounded up to a {rounded_to})", Bytes(advice.stripe_size))?;
     match advice.stripe_count {
         -1 => writeln!(out, "stripe count  all targets (their number is unknown: give --osts N)")?,
         count => writeln!(out, "stripe count  {count}")?,
@@ -227,7 +237,7 @@ fn write_text(
     writeln!(out, "pre-caching   precache-run --distance {distance} --size {size}: whole stripes at a time")?;
     match &plan.command {
         Some(command) => writeln!(out, "command       {command}")?,
-        None => writeln!(out, "command       none needed")?,
+        None => writeln!(out, "command       none")?,
     }
     plan.notes.iter().try_for_each(|note| writeln!(out, "              {note}"))
 }

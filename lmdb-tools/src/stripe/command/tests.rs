@@ -39,9 +39,12 @@ fn lustre_file_that_is_right() {
 
 #[test]
 fn the_others() {
-    let beegfs = plan(&subject(Kind::BeeGfs), &ADVICE);
+    let advice = Advice { stripe_size: 16 << 20, ..ADVICE };
+    let beegfs = plan(&subject(Kind::BeeGfs), &advice);
     let command = "beegfs-ctl --setpattern --chunksize=16777216 --numtargets=5 /scratch/db";
     assert_eq!(beegfs.command.as_deref(), Some(command));
+    let unknown = plan(&subject(Kind::BeeGfs), &Advice { stripe_count: -1, ..advice });
+    assert!(unknown.command.is_none() && unknown.notes[0].contains("--osts N"), "{unknown:?}");
     for kind in [Kind::Gpfs, Kind::Local("ext4"), Kind::Shared("nfs")] {
         let plan = plan(&subject(kind), &ADVICE);
         assert!(plan.command.is_none() && plan.notes[0].contains("nothing to stripe"), "{plan:?}");
