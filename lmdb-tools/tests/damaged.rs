@@ -62,14 +62,26 @@ fn a_truncated_file() {
     }
 }
 
-/// Many small databases, each damaged in its own way: the seed is fixed, the time is bounded.
+/// Many small databases, each damaged in its own way: those of the corpus, which were damaged by hand, and then as many
+/// mutants as the time allows; the seed is fixed.
 #[test]
 fn mutated_databases() {
     const BUDGET: Duration = Duration::from_secs(15);
+    let dir = directory();
+    let path = dir.path().join("mutant.mdb");
+    for stored in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")).unwrap() {
+        let stored = stored.unwrap().path();
+        if stored.extension().is_none_or(|extension| extension != "mdb") {
+            continue;
+        }
+        fs::copy(&stored, &path).unwrap();
+        for command in COMMANDS {
+            survive(command, &path, &stored.display().to_string());
+        }
+    }
     if !have_py_lmdb() {
         return;
     }
-    let dir = directory();
     let corpus = corpus(dir.path());
     let mut random = Random(0x5EED);
     let begin = Instant::now();
@@ -80,33 +92,50 @@ fn mutated_databases() {
         }
         let mut bytes = corpus[round % corpus.len()].clone();
         mutate(&mut bytes, &mut random);
-        let path = dir.path().join("mutant.mdb");
         fs::write(&path, &bytes).unwrap();
-        let command = ["info", "map", "ranges"][round % 3];
-        let mut tool = tool();
-        tool.args(["lmdb", command, path.to_str().unwrap()]);
-        if command == "ranges" {
-            tool.args(["-n", "3"]);
-        }
-        let child = tool.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let output = wait(child, Duration::from_secs(10)).unwrap_or_else(|| {
-            let kept = std::env::temp_dir().join("precache-lmdb-hang.mdb");
-            fs::copy(&path, &kept).unwrap();
-            panic!("round {round}: `lmdb {command}` hangs on {}", kept.display())
-        });
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.signal(), None, "round {round}: {text}");
-        assert!(!text.contains("panicked"), "round {round}: {text}");
-        match output.status.code() {
-            Some(0) => fine += 1,
-            Some(1) if text.contains("liblmdb crashed") => crashes += 1,
-            // Damage may be to names only, so that ranges finds several databases, or none of that name.
-            Some(1 | 2) if text.contains("mutant.mdb") || text.contains("--name") => errors += 1,
-            code => panic!("round {round}: exit code {code:?}: {text}"),
-        }
+        *match survive(COMMANDS[round % COMMANDS.len()], &path, &format!("round {round}")) {
+            Outcome::Crash => &mut crashes,
+            Outcome::Error => &mut errors,
+            Outcome::Fine => &mut fine,
+        } += 1;
     }
     eprintln!("{crashes} crashes of liblmdb contained, {errors} other errors, {fine} harmless");
     assert!(errors > 0 && fine > 0);
+}
+
+const COMMANDS: [&str; 3] = ["info", "map", "ranges"];
+
+/// How a command ended that did what it should.
+enum Outcome {
+    /// liblmdb's, in the child.
+    Crash,
+    Error,
+    Fine,
+}
+
+/// Runs one command on one database, which it must survive.
+fn survive(command: &str, path: &Path, what: &str) -> Outcome {
+    let mut tool = tool();
+    tool.args(["lmdb", command, path.to_str().unwrap()]);
+    if command == "ranges" {
+        tool.args(["-n", "3"]);
+    }
+    let child = tool.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let output = wait(child, Duration::from_secs(10)).unwrap_or_else(|| {
+        let kept = std::env::temp_dir().join("precache-lmdb-hang.mdb");
+        fs::copy(path, &kept).unwrap();
+        panic!("{what}: `lmdb {command}` hangs on {}", kept.display())
+    });
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), None, "{what}: {text}");
+    assert!(!text.contains("panicked"), "{what}: {text}");
+    match output.status.code() {
+        Some(0) => Outcome::Fine,
+        Some(1) if text.contains("liblmdb crashed") => Outcome::Crash,
+        // Damage may be to names only, so that ranges finds several databases, or none of that name.
+        Some(1 | 2) if text.contains("mutant.mdb") || text.contains("--name") => Outcome::Error,
+        code => panic!("{what}: exit code {code:?}: {text}"),
+    }
 }
 
 fn wait(child: std::process::Child, patience: Duration) -> Option<std::process::Output> {

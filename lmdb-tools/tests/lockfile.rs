@@ -199,7 +199,7 @@ fn nothing_is_known_of_processes_that_are_hidden() {
         assert!(error.contains(why) && error.contains("--assume-read-only"), "{error}");
         let check = within(&["lockfile", "check", "--watch", "0", text(&db)]);
         let report = String::from_utf8(check.stdout).unwrap();
-        assert!(report.contains(why) && !report.contains("safe: nobody"), "{report} {:?}", check.stderr);
+        assert!(report.contains(why) && !report.contains("safe"), "{report} {:?}", check.stderr);
         let made = within(&["lockfile", "replicate", text(&db), text(out), "-n", "1", "--assume-read-only"]);
         assert!(made.status.success(), "{made:?}");
     }

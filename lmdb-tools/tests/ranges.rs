@@ -76,6 +76,53 @@ fn a_shuffled_database_is_warned_of() {
     assert!(warning.contains("mdb_copy -c"));
 }
 
+/// From the last key to the first: each range is contiguous in the file, and still read backwards.
+#[test]
+fn a_descending_database_is_warned_of_even_for_one_process() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let db = dir.path().to_str().unwrap();
+    let script = "import lmdb, sys\nwith lmdb.open(sys.argv[1], map_size=1 << 28).begin(write=True) as txn:\n  \
+                  for i in reversed(range(1000)): txn.put(b'%04d' % i, b'x' * 5000)\n";
+    python_ok(script, &[db]);
+    for count in ["1", "4"] {
+        let warning = String::from_utf8(run(&["lmdb", "ranges", "-n", count, db]).stderr).unwrap();
+        assert!(warning.contains("not laid out in key order"), "{warning}");
+    }
+}
+
+#[test]
+fn duplicates_stay_with_their_key_and_empty_values_are_counted() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let script = r#"
+import lmdb, sys
+env = lmdb.open(sys.argv[1], map_size=1 << 28, max_dbs=4)
+dups, empty = env.open_db(b"dups", dupsort=True), env.open_db(b"empty")
+with env.begin(write=True) as txn:
+    for key in range(10):
+        for i in range(1000): txn.put(b"%d" % key, b"%06d" % i, db=dups)
+    for i in range(1000): txn.put(b"%04d" % i, b"", db=empty)
+"#;
+    let db = dir.path().to_str().unwrap();
+    python_ok(script, &[db]);
+    let shares = |name: &str, count: &str| {
+        let ranges = ranges(db, &["-n", count, "--name", name]);
+        ranges.iter().map(|range| range["records"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(shares("dups", "5"), [2000; 5]);
+    let uneven = ranges(db, &["-n", "4", "--name", "dups"]);
+    for pair in uneven.windows(2) {
+        assert!(pair[0]["last_key"].as_str() < pair[1]["first_key"].as_str(), "{pair:?}");
+    }
+    assert_eq!(shares("dups", "4").iter().sum::<u64>(), 10_000);
+    assert_eq!(shares("empty", "4"), [250; 4]);
+}
+
 #[test]
 fn several_databases_need_a_name() {
     if !have_py_lmdb() {

@@ -86,6 +86,37 @@ fn records_of_100_bytes() {
     assert!(elapsed < limit * 10, "{elapsed:?}");
 }
 
+/// Duplicates lie in trees of their own, which no statistics count.
+#[test]
+fn duplicates_are_not_fetched_page_by_page() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let source = dir.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    let script = r#"
+import lmdb, sys
+env = lmdb.open(sys.argv[1], map_size=1 << 30, max_dbs=2, sync=False)
+dups = env.open_db(b"dups", dupsort=True)
+with env.begin(write=True) as txn:
+    for key in range(20):
+        for i in range(20000): txn.put(b"%02d" % key, b"%064d" % i, db=dups)
+"#;
+    python_ok(script, &[source.join("db").to_str().unwrap()]);
+    let bytes = std::fs::metadata(source.join("db/data.mdb")).unwrap().len();
+    for (name, more) in [("all", &[][..]), ("one", &["--name", "dups"])] {
+        let Some(mount) = slowfs::mount(&source, &dir.path().join(name), &LATENCY_AND_BANDWIDTH) else { return };
+        let begin = Instant::now();
+        succeed(&[&["lmdb", "map", "-o", "/dev/null", mount.path.join("db").to_str().unwrap()], more].concat());
+        let (elapsed, fetched) = (begin.elapsed(), mount.take_bytes("data.mdb"));
+        let page_by_page = Duration::from_millis(2) * (bytes / 4096) as u32;
+        eprintln!("{bytes} bytes of duplicates: {fetched} fetched in {elapsed:.2?}; page by page {page_by_page:.2?}");
+        assert!(elapsed < page_by_page / 4, "{elapsed:?}");
+        assert!(fetched as f64 <= 1.2 * bytes as f64);
+    }
+}
+
 #[test]
 fn a_file_system_that_refuses_locks() {
     if !have_py_lmdb() {

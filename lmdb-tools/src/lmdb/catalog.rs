@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use serde::Serialize;
 
-use super::env::{MAIN, Stat};
+use super::env::{FREE, MAIN, Stat};
 use super::walk::Record;
 use super::{Env, Error};
 
@@ -37,7 +37,7 @@ impl Env {
             names.extend(CString::new(name).ok());
         } else {
             let main = Database { name: None, stat: self.stat(MAIN)? };
-            self.fetching(main.stat.tree_pages(), |fetcher| {
+            self.fetching(self.pages_to_visit(&[main.stat], &[])?, |fetcher| {
                 self.walk(MAIN, fetcher, |record| match self.root_of(&record)? {
                     Some(name) => {
                         names.push(name);
@@ -48,11 +48,14 @@ impl Env {
             })?;
             databases.push(main);
         }
-        let mut tree_pages = 0;
-        for name in &names {
-            tree_pages += self.database(name)?.1.stat.tree_pages();
+        let stats = self.stats(&names)?;
+        let mut others = vec![self.stat(MAIN)?];
+        if only.is_some() && stats.iter().any(|stat| stat.dupsort) {
+            let all = self.names()?.into_iter().filter(|name| Some(&**name) != only);
+            let all: Vec<_> = all.filter_map(|name| CString::new(name).ok()).collect();
+            others.extend(self.stats(&all)?);
         }
-        self.fetching(tree_pages, |fetcher| {
+        self.fetching(self.pages_to_visit(&stats, &others)?, |fetcher| {
             for name in &names {
                 let (named, database) = self.database(name)?;
                 self.walk(named.tree, fetcher, |record| visit(&database, record))?;
@@ -61,6 +64,22 @@ impl Env {
             Ok::<_, E>(())
         })?;
         Ok(databases)
+    }
+
+    fn stats(&self, names: &[CString]) -> Result<Vec<Stat>, Error> {
+        names.iter().map(|name| Ok(self.database(name)?.1.stat)).collect()
+    }
+
+    /// Pages that a walk of the trees `walked` touches. The statistics leave out the trees in which duplicates lie: where
+    /// there may be some, they are what is left of the file when all other trees are taken away.
+    fn pages_to_visit(&self, walked: &[Stat], others: &[Stat]) -> Result<u64, Error> {
+        let counted: u64 = walked.iter().map(Stat::tree_pages).sum();
+        if !walked.iter().any(|stat| stat.dupsort) {
+            return Ok(counted);
+        }
+        let free = self.stat(FREE)?;
+        let known = walked.iter().chain(others).chain([&free]).map(|stat| stat.tree_pages() + stat.overflow_pages);
+        Ok(counted + (self.used / self.page_size).saturating_sub(known.sum()))
     }
 
     fn database(&self, name: &CString) -> Result<(super::env::Named<'_>, Database), Error> {

@@ -6,14 +6,12 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::split::part_of;
+use super::survey::{Order, SHUFFLED};
 use super::{Database, Env, Error, Key, Location, Stat, Target, command, warn_if_changed};
 use crate::Usage;
 use crate::lockfile::rank;
 use crate::shell::quoted;
 use crate::size::Bytes;
-
-/// Spans that together cover this much more than the file part that they share are not in key order.
-const OVERLAP: f64 = 1.1;
 
 /// Arguments of `lmdb ranges`.
 #[derive(Debug, clap::Args)]
@@ -63,79 +61,87 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Usage(format!("rank {rank} has no range: there are {count}, numbered from 0")).into());
     }
     let env = Env::open(Location::of(&args.target.db)?)?;
-    let (database, ranges) = split(&env, args.name.as_deref(), count)?;
+    let (database, ranges, order) = split(&env, args.name.as_deref(), count)?;
     warn_if_changed(&env);
-    warn_if_shuffled(&env, &ranges);
+    warn_if_shuffled(&env, order);
     let chosen = ranges.iter().enumerate().filter(|(rank, _)| wanted.is_none_or(|wanted| wanted as usize == *rank));
     print(&env, &database.stat, chosen, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Splits one database into `count` ranges of equal bytes: a first walk for their sum, a second for the ranges.
-fn split(env: &Env, name: Option<&str>, count: u32) -> anyhow::Result<(Database, Vec<Range>)> {
-    let mut sums: Vec<(Database, u64)> = Vec::new();
+/// Splits one database into `count` ranges of equal bytes: a first walk for their sum, a second for the ranges. A key is
+/// in one range with all its duplicates. Where all values are empty, the ranges have equal numbers of records.
+fn split(env: &Env, name: Option<&str>, count: u32) -> anyhow::Result<(Database, Vec<Range>, Order)> {
+    let mut sums: Vec<(Database, u64, Order)> = Vec::new();
     env.walk_databases::<Error>(name, |database, record| {
-        if sums.last().is_none_or(|(last, _)| last.name != database.name) {
-            sums.push((database.clone(), 0));
+        if sums.last().is_none_or(|(last, ..)| last.name != database.name) {
+            sums.push((database.clone(), 0, Order::default()));
         }
-        sums.last_mut().expect("pushed above").1 += record.length;
+        let (_, sum, order) = sums.last_mut().expect("pushed above");
+        *sum += record.length;
+        order.add(record.pages(env.page_size));
         Ok(())
     })?;
-    let (database, total) = match sums.len() {
+    let (database, bytes, order) = match sums.len() {
         0 => anyhow::bail!("{}: there are no records to share out", env.location().path.display()),
         1 => sums.remove(0),
         _ => {
             let names: Vec<_> =
-                sums.iter().map(|(database, _)| database.name.as_deref().unwrap_or("(unnamed)")).collect();
+                sums.iter().map(|(database, ..)| database.name.as_deref().unwrap_or("(unnamed)")).collect();
             let names = names.join(", ");
             return Err(Usage(format!("several databases hold records ({names}): choose one with --name NAME")).into());
         }
     };
+    let total = if bytes > 0 { bytes } else { database.stat.entries };
+    let weight = |range: &Range| if bytes > 0 { range.bytes } else { range.records };
     let mut ranges = vec![Range::default(); count as usize];
     let mut before = 0;
+    let mut finish = |key: Range| {
+        let weight = weight(&key);
+        ranges[part_of(before, weight, total, count) as usize].append(key);
+        before += weight;
+    };
+    let mut key = Range::default();
     env.walk_databases::<Error>(name, |current, record| {
         if current.name == database.name {
-            let range = &mut ranges[part_of(before, record.length, total, count) as usize];
-            range.add(record.key, record.length, record.pages(env.page_size));
-            before += record.length;
+            if key.records > 0 && key.first != record.key {
+                finish(std::mem::take(&mut key));
+            }
+            key.append(Range::of(record.key, record.length, record.pages(env.page_size)));
         }
         Ok(())
     })?;
-    Ok((database, ranges))
+    finish(key);
+    Ok((database, ranges, order))
 }
 
 impl Range {
-    fn add(&mut self, key: &[u8], length: u64, (from, to): (u64, u64)) {
+    /// That of one record.
+    fn of(key: &[u8], bytes: u64, (start, end): (u64, u64)) -> Self {
+        Self { records: 1, bytes, first: key.to_vec(), last: key.to_vec(), start, end }
+    }
+
+    /// Adds what follows it.
+    fn append(&mut self, next: Self) {
         if self.records == 0 {
-            self.first = key.to_vec();
-            (self.start, self.end) = (from, to);
+            *self = next;
+        } else if next.records > 0 {
+            self.records += next.records;
+            self.bytes += next.bytes;
+            self.last = next.last;
+            self.start = self.start.min(next.start);
+            self.end = self.end.max(next.end);
         }
-        self.start = self.start.min(from);
-        self.end = self.end.max(to);
-        self.records += 1;
-        self.bytes += length;
-        self.last.clear();
-        self.last.extend_from_slice(key);
     }
 }
 
-/// How often the ranges together cover the part of the file that they span: about 1 where key order is file order.
-fn coverage(ranges: &[Range]) -> f64 {
-    let spans = || ranges.iter().filter(|range| range.records > 0);
-    let start = spans().map(|range| range.start).min().unwrap_or(0);
-    let end = spans().map(|range| range.end).max().unwrap_or(0);
-    let sum: u64 = spans().map(|range| range.end - range.start).sum();
-    if end == start { 1.0 } else { sum as f64 / (end - start) as f64 }
-}
-
-fn warn_if_shuffled(env: &Env, ranges: &[Range]) {
-    // Neighbouring ranges share a page where values lie inside leaf pages.
-    let coverage = coverage(ranges) - ranges.len() as f64 * env.page_size as f64 / env.used as f64;
-    if coverage > OVERLAP {
-        let path = env.location().path.display();
+fn warn_if_shuffled(env: &Env, order: Order) {
+    if order.fragmentation() > SHUFFLED {
         eprintln!(
-            "warning: {path}: the file is not laid out in key order: the ranges overlap in it ({coverage:.1} times its \
-             data), so each process will read from all over it. This writes it in key order: {}",
+            "warning: {}: the file is not laid out in key order: {:.0} % of the steps from key to key jump in it, so a range \
+             of keys is not read in one go, and ranges may overlap in the file. This writes it in key order: {}",
+            env.location().path.display(),
+            order.fragmentation() * 100.0,
             command::copy_in_order(env.location())
         );
     }

@@ -105,6 +105,9 @@ fn upper_bound(bucket: usize) -> u64 {
     ((8 + eighth) << (power - 3)) + ((1 << (power - 3)) - 1)
 }
 
+/// Jumps among the steps in key order from which reading in key order is no longer sequential.
+pub const SHUFFLED: f64 = 0.2;
+
 /// Whether records that follow each other in key order follow each other in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Order {

@@ -57,7 +57,7 @@ impl Env {
         // A damaged branch page may lead in circles; a file cannot hold more records than bytes.
         let limit = stat.entries.min(self.used);
         let mut cursor = Cursor::open(self, tree)?;
-        let (mut records, mut leaf, mut leaves) = (0, u64::MAX, 0);
+        let (mut records, mut page, mut pages) = (0, u64::MAX, 0);
         while let Some((key, value)) = cursor.next()? {
             records += 1;
             if records > limit {
@@ -66,11 +66,12 @@ impl Env {
                     .into());
             }
             let record = self.record(key, value, stat)?;
-            if record.leaf != leaf {
-                leaf = record.leaf;
-                leaves += 1;
-                fetcher.arrived_at(leaf);
-                if leaves % LET_GO_EVERY == 0 {
+            let here = if stat.dupsort { record.pages(self.page_size).0 } else { record.leaf };
+            if here != page {
+                page = here;
+                pages += 1;
+                fetcher.arrived_at(page);
+                if pages % LET_GO_EVERY == 0 {
                     self.mapping().let_go();
                 }
             }

@@ -132,7 +132,9 @@ fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
             (true, _) => {
                 "not safe: readers with their own lock files would not protect their pages from the writer".into()
             }
-            (false, true) => "safe if nobody writes where it cannot be seen: that is for you to know".into(),
+            (false, true) => {
+                "unknown: somebody may write where it cannot be seen; whether that is so is for you to know".into()
+            }
             (false, false) => "safe: nobody writes it".into(),
         },
     )

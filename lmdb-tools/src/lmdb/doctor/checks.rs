@@ -2,13 +2,12 @@
 
 use crate::filesystem::{Kind, Locks};
 use crate::lmdb::command;
+use crate::lmdb::survey::SHUFFLED;
 use crate::shell::quoted;
 use crate::size::Bytes;
 
 use super::{Facts, Finding, LockFile};
 
-/// Jumps among the steps in key order from which reading in key order is no longer sequential.
-const SHUFFLED: f64 = 0.2;
 /// Share of the map that is in use from which the next writer may find it full.
 const NEARLY_FULL: f64 = 0.9;
 /// Share of the reader slots from which more readers may not fit.
