@@ -38,7 +38,7 @@ impl Output {
         // What is there keeps its mode; a new file has that of any other, less the umask.
         let mode = there.map_or(0o666, |there| there.mode() & 0o777);
         let file = tempfile::Builder::new()
-            .prefix(".precache-unfinished-")
+            .prefix(".precache-map-")
             .permissions(fs::Permissions::from_mode(mode))
             .tempfile_in(place.parent().unwrap_or(Path::new("/")))
             .map_err(cannot)?;
