@@ -4,8 +4,10 @@ use precache_tests::programs::precache_run;
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, can_mount, lmdb, scratch};
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -142,6 +144,34 @@ with env.begin(write=True) as txn:
     assert!(database.join("lock.mdb").exists());
     assert_eq!(private_locks(&report), 0);
     assert!(report.text().contains("\"private\":false"), "{:#}", report.0);
+}
+
+/// Somebody else's writer cannot be kept from what it does, but it is told of.
+#[test]
+fn a_writer_elsewhere_is_told_of() {
+    let database = database("written-elsewhere");
+    let Some(reader) = reader(&database, "0") else { return };
+    let code = "
+import lmdb, sys
+env = lmdb.open(sys.argv[1], map_size=1 << 30)
+print('open', flush=True)
+sys.stdin.readline()
+";
+    let mut writer = Command::new(PYTHON)
+        .args(["-c", code])
+        .arg(&database)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(writer.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "open\n");
+    let (left, report) = reader.under(&["--private-lock"]);
+    drop(writer.stdin.take());
+    writer.wait().unwrap();
+    assert!(left.status.success());
+    assert!(report.text().contains("open for writing"), "{:#}", report.0);
 }
 
 /// However a process came to look at the data file before: when it writes, it has the shared lock file.

@@ -22,6 +22,7 @@ mod replicate;
 
 pub use check::Report;
 pub use error::Error;
+pub use processes::{Process, Scan, scan};
 pub use remove::remove;
 pub use replica::Replica;
 pub use replicate::{Safety, replicate};

@@ -146,7 +146,10 @@ impl Listener {
                     self.enrol(pid, what, kind, file);
                 }
                 Receipt::Message(Message::Lock(notice)) => {
-                    self.with_session(notice.session, |session| session.note_lock(notice.path, notice.private));
+                    // A relative path is the process's own.
+                    let folder = std::fs::read_link(format!("/proc/{}/cwd", connection.pid)).unwrap_or_default();
+                    let path = folder.join(&notice.path);
+                    self.with_session(notice.session, |session| session.note_lock(path, notice.private));
                 }
                 Receipt::Message(Message::Request(request)) => {
                     return self.answer(index, request);

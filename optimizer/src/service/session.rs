@@ -11,7 +11,7 @@ use precache_contract::segment::Refusal;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
@@ -73,6 +73,9 @@ impl Session {
         if let Some(lock) = self.locks.iter_mut().find(|lock| lock.file == file && lock.private == private) {
             lock.count += 1;
         } else if self.locks.len() < LOCKS {
+            if private {
+                self.warn_of_writers(&file);
+            }
             self.locks.push(LockReport { file, private, count: 1 });
         }
     }
@@ -85,6 +88,24 @@ impl Session {
             sums.add(&report);
         } else {
             self.ended.push(ReaderReport { pid: 0, mappings: Vec::new(), ..report });
+        }
+    }
+
+    /// A writer reuses pages that readers with private lock files still read.
+    fn warn_of_writers(&mut self, lock: &Path) {
+        let data = match lock.to_str().and_then(|path| path.strip_suffix("-lock")) {
+            Some(data) => PathBuf::from(data),
+            None => lock.with_file_name("data.mdb"),
+        };
+        let writers = precache_lmdb_tools::lockfile::scan(&data).map(|scan| scan.writers).unwrap_or_default();
+        for writer in writers {
+            self.note_trouble(format!(
+                "warning: process {} ({}) has {} open for writing: what readers with private lock files read may change \
+                 under them; run them without --private-lock",
+                writer.pid,
+                writer.command,
+                data.display()
+            ));
         }
     }
 
