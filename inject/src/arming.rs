@@ -41,6 +41,11 @@ pub fn consider(mapped: &Mapped) {
     }
     let Some(part) = protectable(mapped, size, settings::data_range(path)) else { return };
     settle_inheritance();
+    if handover::segment().is_some() {
+        // Another optimizer may have come since: it is told of all mappings, not of this one alone.
+        let _quiet = sys::Quiet::begin();
+        handler::attachment::check();
+    }
     let Ok(connection) = handover::connect() else {
         // Without a segment there is no optimizer to tell either; the supervisor reports its death.
         return handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::NotEnrolled));

@@ -34,7 +34,11 @@ struct Served {
 
 impl Served {
     fn start() -> Option<Self> {
-        let words = ["/usr/bin/python3", "-c", READER].map(Into::into);
+        Self::start_with(READER)
+    }
+
+    fn start_with(code: &str) -> Option<Self> {
+        let words = ["/usr/bin/python3", "-c", code].map(Into::into);
         let reader = Program::new(words.into_iter().chain([flat_file(64).into_os_string()]));
         let (inner, report) = reader.command(&["--distance=1M", "--size=4M"]);
         let mut command = Command::new("unshare");
@@ -109,6 +113,36 @@ fn a_killed_optimizer_is_outlived_and_replaced() {
     // The reader has gone over to the new one, in the middle of its file.
     assert!(report.trips() > 0, "{:#}", report.0);
     assert!(report.of_file("requested") > 8 << 20, "{:#}", report.0);
+}
+
+/// A mapping made under the new optimizer makes it know the older ones as well.
+#[test]
+fn a_new_optimizer_is_told_of_all_mappings() {
+    let code = r#"
+import mmap, os, sys, zlib
+def map_file():
+    file = os.open(sys.argv[1], os.O_RDONLY)
+    data = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+    os.close(file)
+    return data
+kept = map_file()
+crc = zlib.crc32(kept[:len(kept) // 2])
+print('half', flush=True)
+sys.stdin.readline()
+later = map_file()
+crc = zlib.crc32(kept[len(kept) // 2:], crc)
+print(crc, flush=True)
+assert zlib.crc32(later) == crc
+"#;
+    let Some(mut served) = Served::start_with(code) else { return };
+    kill(served.optimizer, Signal::SIGKILL).unwrap();
+    must_end(served.optimizer);
+    wait_for("a new optimizer", || optimizer_beside(served.supervisor.id()).is_some());
+    assert_eq!(served.go_on(), expected());
+    assert!(served.supervisor.wait().unwrap().success());
+    let report = served.report.read();
+    let tripped: Vec<_> = report.mappings().filter_map(|m| m["trips"].as_u64()).filter(|&trips| trips > 0).collect();
+    assert_eq!(tripped.len(), 2, "{:#}", report.0);
 }
 
 #[test]

@@ -25,6 +25,12 @@ pub fn is_due() -> bool {
     LOST.load(Relaxed) != 0 && sys::milliseconds().wrapping_sub(TRIED.load(Relaxed)) >= PERIOD
 }
 
+/// In a forked child: no other thread is looking.
+pub fn reset_after_fork() {
+    TRYING.store(false, Release);
+    LOST.store(0, Relaxed);
+}
+
 /// Whether nobody listens at present.
 pub fn is_lost() -> bool {
     LOST.load(Relaxed) != 0

@@ -4,7 +4,7 @@
 //! waiting, thread-local storage, panics, formatting, libc. A thread may be anywhere when a checkpoint stops it:
 //! inside malloc, inside the dynamic loader, holding any lock, on a stack of two pages.
 
-mod attachment;
+pub mod attachment;
 pub mod disposition;
 mod forward;
 mod trip;

@@ -39,7 +39,10 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
         segment.counters.contended.fetch_add(1, Relaxed);
         return open_step(&held, at);
     };
-    let fate = if held.is_doomed() { Some(Refusal::OptimizerGone) } else { fate };
+    if held.is_doomed() {
+        // This mapping alone: the optimizer may well serve the others.
+        return lift(segment, &held, &mut turn, Refusal::OptimizerGone);
+    }
     match fate {
         None => follow(segment, &held, &mut turn, at),
         Some(why) => {
@@ -171,6 +174,7 @@ pub fn give_up(why: Refusal) {
 /// A forked child's first look at its inheritance: the curtains are drawn anew, and the optimizer hears of it.
 pub fn adopt() {
     disposition::reset_after_fork();
+    attachment::reset_after_fork();
     let heir = handover::enrol_heir();
     let enrolled = heir.is_ok();
     registry::reset_after_fork(|held| {
