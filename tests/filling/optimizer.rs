@@ -2,15 +2,13 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use precache_tests::optimizer::{beside, must_end, wait_for};
 use precache_tests::programs::program;
 use precache_tests::runs::{Program, ReportFile};
 use precache_tests::storage::flat_file;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// Reads the file in two halves; in between it says so and waits for a line.
 const READER: &str = r#"
@@ -55,7 +53,7 @@ impl Served {
             return None;
         }
         assert_eq!(line, "half\n");
-        let optimizer = optimizer_beside(supervisor.id()).expect("an optimizer serves");
+        let optimizer = beside(supervisor.id()).expect("an optimizer serves");
         Some(Self { supervisor, output, report, optimizer })
     }
 
@@ -68,18 +66,6 @@ impl Served {
     }
 }
 
-/// The optimizer that runs in the same mount namespace.
-fn optimizer_beside(process: u32) -> Option<Pid> {
-    let namespace = |pid: &str| fs::metadata(format!("/proc/{pid}/ns/mnt")).map(|m| m.ino()).ok();
-    let ours = namespace(&process.to_string())?;
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().into_string().ok());
-    pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()) && namespace(pid) == Some(ours))
-        .find(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"precache\0service")))
-        .and_then(|pid| pid.parse().ok())
-        .map(Pid::from_raw)
-}
-
 fn expected() -> String {
     let script = "import sys, zlib; print(zlib.crc32(open(sys.argv[1], 'rb').read()))";
     let words = ["/usr/bin/python3", "-c", script].map(Into::into);
@@ -87,25 +73,12 @@ fn expected() -> String {
     String::from_utf8(left.stdout).expect("digits")
 }
 
-/// Waits until it is so; what does not come about is a failure.
-fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        std::thread::yield_now();
-    }
-}
-
-fn must_end(process: Pid) {
-    wait_for(&format!("the end of process {process}"), || !Path::new(&format!("/proc/{process}")).exists());
-}
-
 #[test]
 fn a_killed_optimizer_is_outlived_and_replaced() {
     let Some(mut served) = Served::start() else { return };
     kill(served.optimizer, Signal::SIGKILL).unwrap();
     must_end(served.optimizer);
-    wait_for("a new optimizer", || optimizer_beside(served.supervisor.id()).is_some());
+    wait_for("a new optimizer", || beside(served.supervisor.id()).is_some());
     assert_eq!(served.go_on(), expected());
     assert!(served.supervisor.wait().unwrap().success());
     let report = served.report.read();
@@ -137,7 +110,7 @@ assert zlib.crc32(later) == crc
     let Some(mut served) = Served::start_with(code) else { return };
     kill(served.optimizer, Signal::SIGKILL).unwrap();
     must_end(served.optimizer);
-    wait_for("a new optimizer", || optimizer_beside(served.supervisor.id()).is_some());
+    wait_for("a new optimizer", || beside(served.supervisor.id()).is_some());
     assert_eq!(served.go_on(), expected());
     assert!(served.supervisor.wait().unwrap().success());
     let report = served.report.read();

@@ -1,5 +1,6 @@
-//! Finds the built programs, mounts slow storage and runs readers for the tests.
+//! Finds the built programs, mounts slow storage, runs readers and finds their optimizers for the tests.
 
+pub mod optimizer;
 pub mod programs;
 pub mod runs;
 pub mod storage;

@@ -47,13 +47,6 @@ fn changed_mappings() {
 }
 
 #[test]
-fn buffers_for_calls() {
-    for report in unnoticed("buffers_for_calls") {
-        assert!(report.sum("lifted_for_calls") > 0, "{:#}", report.0);
-    }
-}
-
-#[test]
 fn address_reuse() {
     unnoticed("address_reuse");
 }

@@ -1,0 +1,133 @@
+//! One case: built, run in every way, compared.
+
+use crate::header::Header;
+use crate::run::{Way, run};
+use precache_tests::programs::compile;
+use precache_tests::runs::Report;
+use precache_tests::storage::{flat_file, lacking, scratch};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Length of the data file that each program gets as its first argument.
+const MIB: usize = 64;
+
+/// Many checkpoints in that.
+const SPACING: [&str; 2] = ["--distance=1M", "--size=8M"];
+
+/// Runs the case natively and in every other way; the answer is what somebody could have noticed.
+pub fn must_not_notice(source: &Path) -> Result<(), String> {
+    let name = source.file_name().and_then(|name| name.to_str()).ok_or("the name is not UTF-8")?;
+    let numbered =
+        name.as_bytes().first_chunk().is_some_and(|[a, b, c]| [a, b].iter().all(|d| d.is_ascii_digit()) && *c == b'_');
+    if !numbered {
+        return Err(format!("{name}: not named NN_name.EXTENSION"));
+    }
+    let text = fs::read_to_string(source).map_err(|error| error.to_string())?;
+    let header = Header::parse(&text)?;
+    let Some(program) = build(source, &header)? else { return Ok(()) };
+    let in_way = |way: Way| {
+        let data = data_file(&header)?;
+        let words: Vec<OsString> = program.iter().cloned().chain([data.path.clone().into()]).collect();
+        let options: Vec<&str> = SPACING.into_iter().chain(header.options.iter().map(String::as_str)).collect();
+        run(&words, way, &options).map_err(|what| format!("{way:?}: {what}"))
+    };
+    let Some((native, _)) = in_way(Way::Native)? else { return Err("cannot be run natively".into()) };
+    for way in Way::INJECTED {
+        let (runs, complete) = match way {
+            Way::Guard | Way::Mprotect => (true, true),
+            Way::OptimizerKilled => (!header.not_killed, false),
+            Way::OptimizerStopped => (header.stopped, false),
+            Way::Native => (false, false),
+        };
+        if !runs {
+            continue;
+        }
+        let Some((left, report)) = in_way(way)? else { continue };
+        if left != native {
+            return Err(format!("{way:?} is noticed.\nnatively: {native}\n{way:?}: {left}\n{:#}", report.0));
+        }
+        if complete {
+            check_report(&header, &report).map_err(|what| format!("{way:?}: {what}: {:#}", report.0))?;
+        }
+    }
+    Ok(())
+}
+
+/// A trap that was not hit tests nothing.
+fn check_report(header: &Header, report: &Report) -> Result<(), String> {
+    if header.no_trap != (report.trips() == 0) {
+        return Err(format!("{} checkpoints were hit", report.trips()));
+    }
+    for (counter, least) in &header.counters {
+        let count = if counter == "active_readers" { report.active_readers() as u64 } else { report.sum(counter) };
+        if count < *least {
+            return Err(format!("{counter} is {count}, which should be at least {least}"));
+        }
+    }
+    match header.report.iter().find(|text| !report.text().contains(*text)) {
+        Some(text) => Err(format!("the report does not say {text:?}")),
+        None => Ok(()),
+    }
+}
+
+/// A data file, and what removes it afterwards.
+struct Data {
+    path: PathBuf,
+    _folder: Option<tempfile::TempDir>,
+}
+
+fn data_file(header: &Header) -> Result<Data, String> {
+    let shared = flat_file(MIB);
+    if !header.own_data {
+        return Ok(Data { path: shared, _folder: None });
+    }
+    let folder = tempfile::tempdir_in(scratch()).map_err(|error| error.to_string())?;
+    let path = folder.path().join("data");
+    fs::copy(shared, &path).map_err(|error| error.to_string())?;
+    Ok(Data { path, _folder: Some(folder) })
+}
+
+/// The words by which the program starts; `None`: this machine lacks what it is made with.
+fn build(source: &Path, header: &Header) -> Result<Option<Vec<OsString>>, String> {
+    let stem = source.file_stem().expect("it has a name");
+    let program = scratch().join("hostile").join(stem);
+    fs::create_dir_all(scratch().join("hostile")).map_err(|error| error.to_string())?;
+    let extra: Vec<&str> = header.compile.iter().map(String::as_str).collect();
+    let made_by = |compiler: &str, arguments: &[&str]| {
+        let mut command = Command::new(compiler);
+        command.args(arguments).arg("-o").arg(&program).args(&extra).arg(source);
+        let output = match command.output() {
+            Ok(output) => output,
+            Err(_) => {
+                lacking(compiler);
+                return Ok(None);
+            }
+        };
+        match output.status.success() {
+            true => Ok(Some(vec![program.clone().into_os_string()])),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    };
+    let interpreted_by = |words: &[&str]| {
+        let there = Command::new(words[0]).arg("--version").output().is_ok();
+        if !there {
+            lacking(words[0]);
+        }
+        Ok(there.then(|| words.iter().map(Into::into).chain([source.as_os_str().to_owned()]).collect()))
+    };
+    match source.extension().and_then(|extension| extension.to_str()) {
+        Some("c") => {
+            let flags = [&["-pthread", "-Wno-stringop-overread", "-lm"], &extra[..]].concat();
+            compile(source, &program, &flags).map(|()| Some(vec![program.into_os_string()]))
+        }
+        Some("rs") => made_by("rustc", &["--edition=2024", "-O"]),
+        Some("go") => made_by("go", &["build"]),
+        Some("py") => interpreted_by(&["/usr/bin/python3"]),
+        Some("sh") => interpreted_by(&["bash"]),
+        // JEP 330: a single source file is run as it is.
+        Some("java") => interpreted_by(&["java"]),
+        _ => Err("nobody knows how to run a file with this extension".into()),
+    }
+}

@@ -1,0 +1,24 @@
+/* What the hostile cases in C share: the readers' mapped file, and the rendezvous. */
+#include "../../reader/programs/common.h"
+
+/* Half-way: tells the harness, and waits until it has done to the optimizer what it wants to do. */
+static inline void rendezvous(void)
+{
+	const char *folder = getenv("HOSTILE_RENDEZVOUS");
+	char name[4096], byte = 0;
+	int file;
+	if (!folder)
+		return;
+	fflush(stdout);
+	snprintf(name, sizeof name, "%s/reached", folder);
+	if ((file = open(name, O_WRONLY)) < 0 || write(file, &byte, 1) != 1)
+		fail(name);
+	close(file);
+	snprintf(name, sizeof name, "%s/go", folder);
+	if ((file = open(name, O_RDONLY)) < 0)
+		fail(name);
+	while (read(file, &byte, 1) != 1)
+		if (errno != EINTR)
+			fail(name);
+	close(file);
+}

@@ -1,0 +1,213 @@
+//! The ways in which a case is run, and what a run leaves behind.
+//!
+//! Half-way, a program comes to the rendezvous: it writes a byte to the FIFO `reached` in the folder that
+//! `HOSTILE_RENDEZVOUS` names, and reads one from the FIFO `go`. That is when something happens to the optimizer.
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use precache_tests::optimizer::{beside, must_end};
+use precache_tests::runs::{Program, Report};
+use precache_tests::storage::{lacking, scratch};
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What does not end within this time hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Native,
+    Guard,
+    Mprotect,
+    OptimizerKilled,
+    OptimizerStopped,
+}
+
+impl Way {
+    pub const INJECTED: [Self; 4] = [Self::Guard, Self::Mprotect, Self::OptimizerKilled, Self::OptimizerStopped];
+
+    fn option(self) -> &'static str {
+        if self == Self::Mprotect { "--protect=mprotect" } else { "--protect=guard" }
+    }
+
+    fn harms_optimizer(self) -> bool {
+        matches!(self, Self::OptimizerKilled | Self::OptimizerStopped)
+    }
+}
+
+/// What anybody can see of a run.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Left {
+    status: (Option<i32>, Option<i32>),
+    stdout: String,
+    stderr: String,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        let (code, signal) = self.status;
+        write!(to, "exit {code:?}, signal {signal:?}\n-- stdout\n{}\n-- stderr\n{}", self.stdout, self.stderr)
+    }
+}
+
+/// Runs the program; `None`: this machine lacks what it takes.
+pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<(Left, Report)>, String> {
+    let folder = tempfile::tempdir_in(scratch()).map_err(|error| error.to_string())?;
+    let (mut command, report) = match way {
+        Way::Native => {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            (command, None)
+        }
+        _ => {
+            let options: Vec<&str> = [way.option()].into_iter().chain(options.iter().copied()).collect();
+            let (command, report) = Program::new(words).command(&options);
+            (command, Some(report))
+        }
+    };
+    if way.harms_optimizer() {
+        if !can_unshare() {
+            lacking("right to make a mount namespace");
+            return Ok(None);
+        }
+        command = in_mount_namespace(&command);
+    }
+    let rendezvous = Rendezvous::prepare(folder.path()).map_err(|error| error.to_string())?;
+    let output = |name| File::create(folder.path().join(name)).map_err(|error| error.to_string());
+    command.env("HOSTILE_RENDEZVOUS", folder.path()).stdin(Stdio::null());
+    command.stdout(output("stdout")?).stderr(output("stderr")?);
+    let cwd = folder.path().join("cwd");
+    std::fs::create_dir(&cwd).map_err(|error| error.to_string())?;
+    command.current_dir(cwd).process_group(0);
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let status = rendezvous.attend(&mut child, way);
+    if status.is_err() {
+        // The whole group: natively the program has no supervisor that takes it along.
+        let _ = nix::sys::signal::killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+        let _ = child.wait();
+    }
+    let text = |name| std::fs::read(folder.path().join(name)).map(|text| String::from_utf8_lossy(&text).into_owned());
+    let (stdout, stderr) = (text("stdout").unwrap_or_default(), text("stderr").unwrap_or_default());
+    let status = status.map_err(|what| format!("{what}\n-- stdout\n{stdout}\n-- stderr\n{stderr}"))?;
+    let stderr = without_addresses(&stderr);
+    let left = Left { status: (status.code(), status.signal()), stdout, stderr };
+    Ok(Some((left, report.map_or(Report(serde_json::Value::Null), |report| report.read()))))
+}
+
+/// With an optimizer of its own, which nobody else misses.
+fn in_mount_namespace(inner: &Command) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--"]).arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+fn can_unshare() -> bool {
+    Command::new("unshare").args(["--mount", "--", "true"]).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+/// Our ends of the two FIFOs.
+struct Rendezvous {
+    reached: File,
+    go: File,
+}
+
+impl Rendezvous {
+    fn prepare(folder: &Path) -> std::io::Result<Self> {
+        let fifo = |name: &str| {
+            let path = folder.join(name);
+            nix::unistd::mkfifo(&path, nix::sys::stat::Mode::from_bits_truncate(0o666))?;
+            // For both: then no open on either side waits for the other.
+            OpenOptions::new().read(true).write(true).open(path)
+        };
+        Ok(Self { reached: fifo("reached")?, go: fifo("go")? })
+    }
+
+    /// Answers whoever comes, until the program has ended.
+    fn attend(mut self, child: &mut Child, way: Way) -> Result<ExitStatus, String> {
+        let ended = process_descriptor(child.id()).map_err(|error| error.to_string())?;
+        let deadline = Instant::now() + PATIENCE;
+        let mut harmed = None;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+            let mut wanted =
+                [PollFd::new(self.reached.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut wanted, timeout) {
+                Ok(0) => return Err(format!("has not ended after {PATIENCE:?}")),
+                Err(Errno::EINTR) => continue,
+                Err(error) => return Err(error.to_string()),
+                Ok(_) => {}
+            }
+            let [reached, over] = wanted.map(|one| one.any() == Some(true));
+            if reached {
+                self.reached.read_exact(&mut [0]).map_err(|error| error.to_string())?;
+                if harmed.is_none() {
+                    harmed = Harmed::by(way, child.id())?;
+                }
+                self.go.write_all(&[0]).map_err(|error| error.to_string())?;
+            } else if over {
+                let status = child.wait().map_err(|error| error.to_string())?;
+                return match harmed {
+                    None if way.harms_optimizer() => Err(format!("never came to the rendezvous ({status})")),
+                    _ => Ok(status),
+                };
+            }
+        }
+    }
+}
+
+/// An optimizer that was killed or stands still; the latter goes on when this drops.
+struct Harmed {
+    optimizer: Pid,
+    stopped: bool,
+}
+
+impl Harmed {
+    fn by(way: Way, supervisor: u32) -> Result<Option<Self>, String> {
+        if !way.harms_optimizer() {
+            return Ok(None);
+        }
+        let optimizer = beside(supervisor).ok_or("no optimizer serves")?;
+        let signal = if way == Way::OptimizerKilled { Signal::SIGKILL } else { Signal::SIGSTOP };
+        kill(optimizer, signal).map_err(|error| error.to_string())?;
+        if way == Way::OptimizerKilled {
+            must_end(optimizer);
+        }
+        Ok(Some(Self { optimizer, stopped: way == Way::OptimizerStopped }))
+    }
+}
+
+impl Drop for Harmed {
+    fn drop(&mut self) {
+        if self.stopped {
+            let _ = kill(self.optimizer, Signal::SIGCONT);
+        }
+    }
+}
+
+fn process_descriptor(process: u32) -> std::io::Result<OwnedFd> {
+    // SAFETY: two integers as arguments (pidfd_open(2)).
+    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+    if number < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(number as i32) })
+}
+
+/// The text with every hexadecimal number as `0x`: addresses differ from run to run.
+fn without_addresses(text: &str) -> String {
+    let mut parts = text.split("0x");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "0x" + part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
+}
