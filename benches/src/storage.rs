@@ -94,18 +94,27 @@ impl Storage {
     }
 
     pub fn attach(bench: &Bench, kind: Kind, source: &Path) -> anyhow::Result<Self> {
-        let (mount, view) = match kind.limits() {
-            None => (None, source.to_owned()),
-            Some((latency, bandwidth)) => {
-                let options =
-                    [format!("--latency={}us", latency.as_micros()), format!("--bandwidth={bandwidth}")].to_vec();
-                let mount = Mount::new(bench, source, options)?;
-                let view = mount.point.clone();
-                (Some(mount), view)
-            }
+        let Some((latency, bandwidth)) = kind.limits() else {
+            let read_ahead = ReadAhead::set(READ_AHEAD, source).ok();
+            return Ok(Self {
+                view: source.to_owned(),
+                source: source.to_owned(),
+                mount: None,
+                _read_ahead: read_ahead,
+            });
         };
-        let read_ahead = if mount.is_none() { ReadAhead::set(READ_AHEAD, source).ok() } else { None };
-        Ok(Self { view, source: source.to_owned(), mount, _read_ahead: read_ahead })
+        let limits = [format!("--latency={}us", latency.as_micros()), format!("--bandwidth={bandwidth}")];
+        Self::mounted(bench, source, &limits)
+    }
+
+    /// slowfs as fast as it can be.
+    pub fn without_limits(bench: &Bench, source: &Path) -> anyhow::Result<Self> {
+        Self::mounted(bench, source, &[])
+    }
+
+    fn mounted(bench: &Bench, source: &Path, limits: &[String]) -> anyhow::Result<Self> {
+        let mount = Mount::new(bench, source, limits)?;
+        Ok(Self { view: mount.point.clone(), source: source.to_owned(), mount: Some(mount), _read_ahead: None })
     }
 
     /// The folder as readers see it.
@@ -161,12 +170,12 @@ struct Mount {
 }
 
 impl Mount {
-    fn new(bench: &Bench, source: &Path, options: Vec<String>) -> anyhow::Result<Self> {
+    fn new(bench: &Bench, source: &Path, limits: &[String]) -> anyhow::Result<Self> {
         let point = bench.scratch().join("mount");
         fs::create_dir_all(&point).with_context(|| format!("cannot make {}", point.display()))?;
         let mut command = Command::new(bench.programs.path("slowfs"));
         // FUSE would drop the cache at every open, and nothing would ever be warm.
-        command.args(["--until-stdin-closes", "--keep-cache", "--readahead", &format!("{READ_AHEAD}K")]).args(options);
+        command.args(["--until-stdin-closes", "--keep-cache", "--readahead", &format!("{READ_AHEAD}K")]).args(limits);
         if bench.programs.is_other_user() {
             command.arg("--allow-other");
         }

@@ -4,6 +4,7 @@ mod bytes;
 mod faults;
 mod output;
 mod overhead;
+mod slowfs;
 mod speed;
 mod vast;
 
@@ -33,7 +34,8 @@ impl Bar {
 
 pub fn run(bench: &Bench) -> anyhow::Result<()> {
     let machine = Machine::here(bench.scratch());
-    let subjects = [faults::judge, bytes::judge, vast::judge, output::judge, speed::judge, overhead::judge];
+    let subjects =
+        [slowfs::judge, faults::judge, bytes::judge, vast::judge, output::judge, speed::judge, overhead::judge];
     let mut bars = Vec::new();
     for judge in subjects {
         bars.extend(judge(bench)?);
