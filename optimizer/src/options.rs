@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Way;
+
 /// The smallest usable size: a checkpoint is a page.
 pub const PAGE: u64 = 4096;
 
@@ -12,6 +14,9 @@ pub const DEFAULT_DISTANCE: u64 = 8 << 20;
 
 /// Amount pre-cached per trigger that `auto` starts from.
 pub const DEFAULT_SIZE: u64 = 50 << 20;
+
+/// Requests in flight on a mount that no storage should need, and few can hold against a system.
+pub const DEFAULT_MAX_INFLIGHT: u16 = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOptions {
@@ -27,7 +32,12 @@ pub struct RunOptions {
     pub ranges: Vec<DataRange>,
     pub mode: Mode,
     pub protect: Protect,
+    /// Requests in flight on each mount; measured, if not given.
     pub jobs: Option<usize>,
+    /// Never more requests in flight on a mount, whoever asks for them.
+    pub max_inflight: usize,
+    /// The only engine to use, as long as it works.
+    pub engine: Option<Way>,
     /// LMDB readers get lock files of their own.
     pub private_lock: bool,
     /// Stays with the supervisor, who writes it: a path need not be UTF-8, as JSON has to be.
@@ -40,8 +50,11 @@ pub struct RunOptions {
 impl RunOptions {
     /// Whether the policy can work with these, whoever sent them.
     pub fn are_sound(&self) -> bool {
-        let jobs = self.jobs.unwrap_or(1);
-        self.distance >= PAGE && self.size >= PAGE && (1..100).contains(&self.threshold) && (1..=1024).contains(&jobs)
+        let requests = [self.jobs.unwrap_or(1), self.max_inflight];
+        self.distance >= PAGE
+            && self.size >= PAGE
+            && (1..100).contains(&self.threshold)
+            && requests.iter().all(|requests| (1..=1024).contains(requests))
     }
 }
 

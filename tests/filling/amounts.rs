@@ -5,11 +5,15 @@ use precache_tests::runs::{METHODS, Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, lmdb, scratch};
 use std::fs;
 
-/// Reads an LMDB on slow storage with these arguments; returns the bytes fetched as a share of the file, where they are
-/// counted, and the report.
 fn read(arguments: &[&str], options: &[&str]) -> (Option<f64>, Report) {
+    read_from(&["--latency=1ms", "--bandwidth=800M"], arguments, options)
+}
+
+/// Reads an LMDB on such storage with these arguments; returns the bytes fetched as a share of the file, where they are
+/// counted, and the report.
+pub fn read_from(storage: &[&str], arguments: &[&str], options: &[&str]) -> (Option<f64>, Report) {
     let database = lmdb(192);
-    let storage = SlowStorage::mount(&database, &["--latency=1ms", "--bandwidth=800M", "--writable"]);
+    let storage = SlowStorage::mount(&database, &[storage, &["--writable"]].concat());
     let words = [program("lmdb-reader").into_os_string(), storage.path().into()];
     let reader = Program::new(words.into_iter().chain(arguments.iter().map(Into::into)));
     let (left, report) = reader.under(options);
@@ -19,7 +23,7 @@ fn read(arguments: &[&str], options: &[&str]) -> (Option<f64>, Report) {
 }
 
 /// That every byte of the file was fetched, and none twice.
-fn assert_fetched_once(share: Option<f64>) {
+pub fn assert_fetched_once(share: Option<f64>) {
     assert!(share.is_none_or(|share| (0.99..1.01).contains(&share)), "{share:?} of the file");
 }
 

@@ -1,5 +1,6 @@
 //! What is fetched, by whom, and what happens when fetching goes wrong: on slow storage that counts.
 
 mod amounts;
+mod engines;
 mod failures;
 mod optimizer;

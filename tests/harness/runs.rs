@@ -119,9 +119,14 @@ impl Report {
         self.readers().filter_map(|reader| reader[counter].as_u64()).sum()
     }
 
+    /// The first file.
+    pub fn file(&self) -> &Value {
+        &self.0["session"]["files"][0]
+    }
+
     /// A number of the first file.
     pub fn of_file(&self, field: &str) -> u64 {
-        self.0["session"]["files"][0][field].as_u64().unwrap_or_else(|| panic!("no {field} in {:#}", self.0))
+        self.file()[field].as_u64().unwrap_or_else(|| panic!("no {field} in {:#}", self.0))
     }
 
     /// Everything that the report says in words about what was not done.

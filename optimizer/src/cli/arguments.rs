@@ -7,7 +7,8 @@ use std::{env, fs, io, path};
 use super::values::{
     SizeOrAuto, Unusable, parse_glob, parse_percent, parse_range, parse_size, parse_size_or_auto, parse_switch,
 };
-use crate::options::{DEFAULT_DISTANCE, DEFAULT_SIZE, DataRange, Mode, Protect, RunOptions};
+use crate::engine::Way;
+use crate::options::{DEFAULT_DISTANCE, DEFAULT_MAX_INFLIGHT, DEFAULT_SIZE, DataRange, Mode, Protect, RunOptions};
 
 /// Why the options, each usable by itself, make no run.
 #[derive(Debug, thiserror::Error)]
@@ -62,9 +63,17 @@ pub struct RunArguments {
     #[arg(long, env = "PRECACHE_PROTECT", hide_env = true, value_enum, default_value = "auto")]
     protect: Protect,
 
-    /// Requests in flight, for each mount [default: 32]
+    /// Requests in flight on each mount [default: as many as bring bandwidth, measured]
     #[arg(long, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+
+    /// Never have more requests in flight on a mount, for all programs together
+    #[arg(long, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", default_value_t = DEFAULT_MAX_INFLIGHT, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    max_inflight: u16,
+
+    /// How pages are brought in
+    #[arg(long, env = "PRECACHE_ENGINE", hide_env = true, value_enum, default_value = "auto")]
+    engine: EngineOrAuto,
 
     /// Give LMDB readers lock files of their own: for databases that nobody writes meanwhile
     #[arg(long, env = "PRECACHE_PRIVATE_LOCK", hide_env = true, value_parser = parse_switch)]
@@ -85,6 +94,34 @@ pub struct RunArguments {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// `--engine`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum EngineOrAuto {
+    /// The fastest on the file's first windows
+    Auto,
+    /// readahead(2), checked: no copy
+    Readahead,
+    /// pread(2) into a buffer that is thrown away: works nearly everywhere, and costs a copy
+    Pread,
+    /// The same through io_uring: fewer threads
+    #[value(name = "io_uring")]
+    IoUring,
+    /// MADV_POPULATE_READ on a mapping: for file systems whose read does not fill what mappings see
+    Populate,
+}
+
+impl From<EngineOrAuto> for Option<Way> {
+    fn from(engine: EngineOrAuto) -> Self {
+        match engine {
+            EngineOrAuto::Auto => None,
+            EngineOrAuto::Readahead => Some(Way::ReadAhead),
+            EngineOrAuto::Pread => Some(Way::Read),
+            EngineOrAuto::IoUring => Some(Way::Ring),
+            EngineOrAuto::Populate => Some(Way::Populate),
+        }
+    }
 }
 
 impl RunArguments {
@@ -123,6 +160,8 @@ impl RunArguments {
             },
             protect: self.protect,
             jobs: self.jobs.map(usize::from),
+            max_inflight: usize::from(self.max_inflight),
+            engine: self.engine.into(),
             private_lock: self.private_lock,
             report: self.report.map(absolute_report).transpose()?,
             quiet: self.quiet,

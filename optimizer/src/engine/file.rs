@@ -3,8 +3,11 @@
 //! The descriptor shares the reader's open file. Opening the file anew instead would make FUSE and NFS drop what is
 //! cached of it.
 
+use super::filling::Filling;
 use super::residency::Residency;
-use super::{CHUNK, LARGEST_CHUNK, fill::Engine};
+use super::ways::Way;
+use super::{CHUNK, LARGEST_CHUNK};
+use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::statfs::fstatfs;
 use std::fs::{self, File};
 use std::ops::{Deref, Range};
@@ -66,7 +69,7 @@ pub struct FileRecord {
     /// Read-ahead of its device in bytes, where the kernel tells.
     pub read_ahead: Option<u64>,
     pub residency: Residency,
-    pub(super) engine: OnceLock<Engine>,
+    pub(super) filling: Filling,
     ended: Mutex<Option<String>>,
 }
 
@@ -75,6 +78,7 @@ pub struct FileRecord {
 pub struct DataFile {
     pub record: Arc<FileRecord>,
     pub(super) file: File,
+    mapping: OnceLock<Option<MmapRaw>>,
 }
 
 impl Deref for DataFile {
@@ -86,23 +90,36 @@ impl Deref for DataFile {
 }
 
 impl DataFile {
-    /// The file behind a descriptor that a reader handed over; `known`, if it was there before.
-    pub fn new(file: File, known: Option<Arc<FileRecord>>) -> std::io::Result<Self> {
+    /// The file behind a descriptor that a reader handed over; `known`, if it was there before. If an engine was asked
+    /// for, no other is tried as long as it works.
+    pub fn new(file: File, known: Option<Arc<FileRecord>>, engine: Option<Way>) -> std::io::Result<Self> {
         let record = match known {
             Some(record) => record,
-            None => Arc::new(FileRecord::of(&file)?),
+            None => Arc::new(FileRecord::of(&file, engine)?),
         };
-        Ok(Self { record, file })
+        Ok(Self { record, file, mapping: OnceLock::new() })
     }
 
     /// Whether all of a chunk is known to be cached.
     pub(super) fn is_cached(&self, chunk: &Range<u64>) -> bool {
         self.residency.is_cached(&self.file, chunk)
     }
+
+    /// Whether the chunk is known not to be cached as a whole.
+    pub(super) fn is_missing(&self, chunk: &Range<u64>) -> bool {
+        self.residency != Residency::Unknown && !self.is_cached(chunk)
+    }
+
+    /// A mapping of the whole file, made when it is first needed; `None` where the file cannot be mapped.
+    pub(super) fn mapping(&self) -> Option<&MmapRaw> {
+        let map = || MmapOptions::new().len(self.size as usize).map_raw_read_only(&self.file).ok();
+        self.mapping.get_or_init(map).as_ref()
+    }
 }
 
 impl FileRecord {
-    fn of(file: &File) -> std::io::Result<Self> {
+    fn of(file: &File, engine: Option<Way>) -> std::io::Result<Self> {
+        let residency = Residency::of(file);
         let metadata = file.metadata()?;
         Ok(Self {
             identity: Identity { device: metadata.dev(), inode: metadata.ino() },
@@ -110,8 +127,8 @@ impl FileRecord {
             size: metadata.size(),
             file_system: fstatfs(file).map_or(0, |status| status.filesystem_type().0),
             read_ahead: read_ahead_of(metadata.dev()),
-            residency: Residency::of(file),
-            engine: OnceLock::new(),
+            filling: Filling::new(engine, residency),
+            residency,
             ended: Mutex::new(None),
         })
     }
@@ -132,8 +149,9 @@ impl FileRecord {
         self.ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    pub fn engine_name(&self) -> Option<&'static str> {
-        self.engine.get().map(|engine| engine.name())
+    /// Bytes that each engine brought in, the one with the most first.
+    pub fn engines(&self) -> Vec<(&'static str, u64)> {
+        self.filling.shares()
     }
 }
 

@@ -1,14 +1,46 @@
 //! Fills the page cache: many requests in flight, bounded, and fair between streams.
 
 mod file;
-mod fill;
+mod filling;
+mod lanes;
 mod pool;
 mod residency;
+mod ways;
 
 pub use file::{Account, DataFile, FileRecord, Identity};
-pub use pool::{Lane, Pool};
+pub use lanes::Lane;
+pub use pool::{Pool, Wish};
+pub use ways::Way;
+
+use std::io;
+use std::ops::Range;
 
 /// Bytes asked for in one request where the file system does not say better.
 pub const CHUNK: u64 = 128 << 10;
 /// The most that one request asks for.
 pub const LARGEST_CHUNK: u64 = 1 << 20;
+
+/// Why a chunk did not come in.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The call did nothing, or is not allowed.
+    #[error("the call had no effect")]
+    Ineffective,
+    #[error(transparent)]
+    Storage(#[from] io::Error),
+}
+
+/// A way to bring parts of a file into the page cache. Each thread that fills has engines of its own.
+pub trait Engine {
+    /// Brings in the chunk, and any that `traffic` has for this engine meanwhile; tells `traffic` how each one went.
+    fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic);
+}
+
+/// The requests in flight, as an engine sees them.
+pub trait Traffic {
+    /// Another chunk of the same file for this engine, if more may be in flight.
+    fn more(&mut self) -> Option<Range<u64>>;
+
+    /// How a chunk went.
+    fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>);
+}

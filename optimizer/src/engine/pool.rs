@@ -1,44 +1,38 @@
-//! The threads that keep requests in flight on one mount.
-//!
-//! Each stream has a lane; the threads take chunks from the lanes in turn, so that no reader waits for the whole window
-//! of another.
+//! The threads that keep requests in flight on one mount: as many as bring bandwidth, and as few as that takes.
 
 use super::file::{Account, DataFile};
-use super::fill::Engine;
-use std::collections::VecDeque;
+use super::lanes::{Job, Lane, Lanes};
+use super::ways::{Engines, Way};
+use super::{Failure, Traffic};
+use crate::policy::congestion::{Answered, Congestion, Estimate};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
 
-/// Names the stream that chunks belong to: reader, mapping, stream.
-pub type Lane = (u64, u32, u32);
-
-/// A chunk to be fetched, for whom, and of which file.
-type Job = (Arc<DataFile>, Arc<Account>, Range<u64>);
-
-struct Queue {
-    lane: Lane,
-    file: Arc<DataFile>,
-    account: Arc<Account>,
-    extents: VecDeque<Range<u64>>,
+/// What one session asks of the pool, as long as it holds this.
+pub struct Wish {
+    /// Requests in flight; measured what is best, if none are asked for.
+    pub jobs: Option<usize>,
+    /// Never more than these, for all sessions together.
+    pub max_inflight: usize,
 }
 
-#[derive(Default)]
 struct State {
-    queues: VecDeque<Queue>,
-    /// Chunks being fetched: what another reader wants of them is on its way.
-    flying: Vec<(*const DataFile, Range<u64>)>,
+    lanes: Lanes,
+    congestion: Congestion,
+    wishes: Vec<Weak<Wish>>,
+    /// What the sessions that ask for a number of requests ask for, and whether any session leaves it to us.
+    asked: usize,
+    measured: bool,
+    cap: usize,
     threads: usize,
     idle: usize,
-    most: usize,
     closed: bool,
 }
 
-// SAFETY: the pointers in `flying` are compared, never followed.
-unsafe impl Send for State {}
-
-#[derive(Default)]
 struct Inner {
+    origin: Instant,
     state: Mutex<State>,
     work: Condvar,
 }
@@ -49,17 +43,28 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// At most `jobs` requests will be in flight.
-    pub fn new(jobs: usize) -> Self {
-        let inner = Arc::new(Inner::default());
-        inner.lock().most = jobs.max(1);
-        Self { inner }
+    pub fn new() -> Self {
+        let state = State {
+            lanes: Lanes::default(),
+            congestion: Congestion::new(1),
+            wishes: Vec::new(),
+            asked: 1,
+            measured: false,
+            cap: 1,
+            threads: 0,
+            idle: 0,
+            closed: false,
+        };
+        Self { inner: Arc::new(Inner { origin: Instant::now(), state: Mutex::new(state), work: Condvar::new() }) }
     }
 
-    /// Another session's wish: the larger number holds.
-    pub fn allow(&self, jobs: usize) {
+    /// Takes a session's wish into account. Of several, the largest number of requests and the least bound hold.
+    pub fn join(&self, wish: &Arc<Wish>) {
         let mut state = self.inner.lock();
-        state.most = state.most.max(jobs);
+        if !state.wishes.iter().any(|known| known.as_ptr() == Arc::as_ptr(wish)) {
+            state.wishes.push(Arc::downgrade(wish));
+        }
+        state.weigh_wishes();
     }
 
     /// Appends extents to a stream's lane.
@@ -67,35 +72,22 @@ impl Pool {
         let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
         account.requested.fetch_add(bytes, Relaxed);
         let mut state = self.inner.lock();
-        match state.queues.iter_mut().find(|queue| queue.lane == lane) {
-            Some(queue) => queue.extents.extend(extents),
-            None => state.queues.push_back(Queue {
-                lane,
-                file: Arc::clone(file),
-                account: Arc::clone(account),
-                extents: extents.into(),
-            }),
-        }
-        let chunks = (bytes / file.chunk() + 1) as usize;
-        let wanted = chunks.saturating_sub(state.idle).min(state.most.saturating_sub(state.threads));
-        state.threads += wanted;
+        state.lanes.append(lane, file, account, extents);
+        self.inner.staff(&mut state);
         drop(state);
-        for _ in 0..wanted {
-            let inner = Arc::clone(&self.inner);
-            let begun = std::thread::Builder::new()
-                .name("fill".into())
-                .stack_size(128 << 10)
-                .spawn(move || inner.work_until_closed());
-            if begun.is_err() {
-                self.inner.lock().threads -= 1;
-            }
-        }
         self.inner.work.notify_all();
     }
 
     /// Forgets what is still queued for lanes that `is_over`.
     pub fn forget(&self, is_over: impl Fn(Lane) -> bool) {
-        self.inner.lock().queues.retain(|queue| !is_over(queue.lane));
+        let mut state = self.inner.lock();
+        state.lanes.forget(is_over);
+        state.weigh_wishes();
+    }
+
+    /// What the requests so far have shown of the storage.
+    pub fn estimate(&self) -> Option<Estimate> {
+        self.inner.lock().congestion.estimate()
     }
 }
 
@@ -103,9 +95,30 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let mut state = self.inner.lock();
         state.closed = true;
-        state.queues.clear();
+        state.lanes.forget(|_| true);
         drop(state);
         self.inner.work.notify_all();
+    }
+}
+
+impl State {
+    fn weigh_wishes(&mut self) {
+        self.wishes.retain(|wish| wish.strong_count() > 0);
+        let wishes: Vec<_> = self.wishes.iter().filter_map(Weak::upgrade).collect();
+        self.asked = wishes.iter().filter_map(|wish| wish.jobs).max().unwrap_or(0);
+        self.measured = wishes.iter().any(|wish| wish.jobs.is_none());
+        self.cap = wishes.iter().map(|wish| wish.max_inflight).min().unwrap_or(1).max(1);
+        self.congestion.set_cap(self.cap);
+    }
+
+    /// Requests that may be in flight now.
+    fn depth(&self) -> usize {
+        let measured = if self.measured { self.congestion.depth() } else { 1 };
+        measured.max(self.asked).min(self.cap)
+    }
+
+    fn has_work(&self) -> bool {
+        !self.lanes.is_empty() && self.lanes.in_flight() < self.depth()
     }
 }
 
@@ -114,70 +127,135 @@ impl Inner {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn work_until_closed(&self) {
-        let mut buffer = Vec::new();
-        let mut state = self.lock();
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    /// Starts a thread if none is free for what is queued; it starts the next one.
+    fn staff(self: &Arc<Self>, state: &mut State) {
+        if state.idle > 0 || !state.has_work() || state.threads >= state.depth() {
+            return;
+        }
+        let inner = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("fill".into()).stack_size(128 << 10);
+        // Without another thread, those that there are go on; without any, nothing is fetched, and nobody waits.
+        if thread.spawn(move || inner.work_until_closed()).is_ok() {
+            state.threads += 1;
+        }
+    }
+
+    fn work_until_closed(self: Arc<Self>) {
+        let mut engines = Engines::default();
         loop {
-            if state.closed {
-                return;
-            }
-            let Some((file, account, chunk)) = state.next_chunk() else {
+            let mut state = self.lock();
+            while !state.closed && !state.has_work() {
+                if state.lanes.is_empty() {
+                    state.congestion.starve();
+                }
                 state.idle += 1;
                 state = self.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
                 state.idle -= 1;
-                continue;
-            };
-            let flight = (Arc::as_ptr(&file), chunk.clone());
-            state.flying.push(flight.clone());
+            }
+            if state.closed {
+                return;
+            }
+            self.staff(&mut state);
             drop(state);
-            fetch(&file, &account, &chunk, &mut buffer);
-            drop((file, account));
-            state = self.lock();
-            if let Some(index) = state.flying.iter().position(|other| *other == flight) {
-                state.flying.swap_remove(index);
+            if let Some(job) = self.take(None) {
+                self.fly(job, &mut engines);
             }
         }
     }
-}
 
-impl State {
-    /// The next chunk of the lane whose turn it is; the lane then goes to the end.
-    fn next_chunk(&mut self) -> Option<Job> {
-        while let Some(mut queue) = self.queues.pop_front() {
-            let Some(extent) = queue.extents.front_mut() else { continue };
-            let size = queue.file.chunk();
-            let end = ((extent.start / size + 1) * size).min(extent.end);
-            let chunk = extent.start..end;
-            extent.start = end;
-            if extent.is_empty() {
-                queue.extents.pop_front();
-            }
-            let (file, account) = (Arc::clone(&queue.file), Arc::clone(&queue.account));
-            if !queue.extents.is_empty() {
-                self.queues.push_back(queue);
-            }
-            let covers = |(other, range): &(*const DataFile, Range<u64>)| {
-                *other == Arc::as_ptr(&file) && range.start <= chunk.start && chunk.end <= range.end
+    /// The next chunk that is not cached, if it may be in flight.
+    fn take(&self, only: Option<(&DataFile, Way)>) -> Option<Job> {
+        loop {
+            let job = {
+                let mut state = self.lock();
+                if !state.has_work() {
+                    return None;
+                }
+                state.lanes.next(only)?
             };
-            if file.ended().is_none() && !self.flying.iter().any(covers) {
-                return Some((file, account, chunk));
+            if !job.file.is_cached(&job.chunk) {
+                return Some(job);
             }
+            job.account.cached.fetch_add(job.chunk.end - job.chunk.start, Relaxed);
+            self.lock().lanes.land(&job);
         }
-        None
+    }
+
+    /// Has an engine bring in a chunk, and whatever it takes on meanwhile.
+    fn fly(&self, job: Job, engines: &mut Engines) {
+        let way = job.file.filling.next();
+        let (file, chunk) = (Arc::clone(&job.file), job.chunk.clone());
+        let mut flight = Flight { inner: self, file: &file, way, flying: Vec::new(), left: Vec::new() };
+        flight.send(job);
+        engines.get(way).fill(&file, &chunk, &mut flight);
+        // What the engine could not do is done all the same.
+        for (job, sent) in std::mem::take(&mut flight.left) {
+            let result = engines.read(&file, &job.chunk);
+            flight.finish(job, sent, result.map(|()| Way::Read));
+        }
     }
 }
 
-fn fetch(file: &DataFile, account: &Account, chunk: &Range<u64>, buffer: &mut Vec<u8>) {
-    let bytes = chunk.end - chunk.start;
-    if file.is_cached(chunk) {
-        account.cached.fetch_add(bytes, Relaxed);
-        return;
+/// What one thread has in flight.
+struct Flight<'a> {
+    inner: &'a Inner,
+    file: &'a DataFile,
+    way: Way,
+    flying: Vec<(Job, Duration)>,
+    /// Chunks on which the engine had no effect.
+    left: Vec<(Job, Duration)>,
+}
+
+impl Flight<'_> {
+    fn send(&mut self, job: Job) {
+        let now = self.inner.now();
+        self.file.filling.send(self.way, now);
+        job.account.enter_flight();
+        self.flying.push((job, now));
     }
-    account.enter_flight();
-    let filled = Engine::fill(file, chunk, buffer);
-    account.leave_flight();
-    match filled {
-        Ok(()) => drop(account.fetched.fetch_add(bytes, Relaxed)),
-        Err(error) => file.end(format!("reading {} bytes at {}: {error}", bytes, chunk.start)),
+
+    fn finish(&self, job: Job, sent: Duration, result: Result<Way, Failure>) {
+        let (bytes, now) = (job.chunk.end - job.chunk.start, self.inner.now());
+        job.account.leave_flight();
+        let mut state = self.inner.lock();
+        match result {
+            Ok(way) => {
+                job.account.fetched.fetch_add(bytes, Relaxed);
+                job.file.filling.answer(way, bytes, now);
+                state.congestion.learn(Answered { bytes, sent, answered: now });
+            }
+            Err(why) => job.file.end(format!("reading {bytes} bytes at {}: {why}", job.chunk.start)),
+        }
+        state.lanes.land(&job);
+        let wanted = state.has_work() && state.idle > 0;
+        drop(state);
+        if wanted {
+            self.inner.work.notify_one();
+        }
+    }
+}
+
+impl Traffic for Flight<'_> {
+    fn more(&mut self) -> Option<Range<u64>> {
+        let job = self.inner.take(Some((self.file, self.way)))?;
+        let chunk = job.chunk.clone();
+        self.send(job);
+        Some(chunk)
+    }
+
+    fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {
+        let Some(index) = self.flying.iter().position(|(job, _)| job.chunk == *chunk) else { return };
+        let (job, sent) = self.flying.swap_remove(index);
+        match result {
+            Err(Failure::Ineffective) => {
+                self.file.filling.miss(self.way, self.inner.now());
+                self.left.push((job, sent));
+            }
+            result => self.finish(job, sent, result.map(|()| self.way)),
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! [`plan`] is the order in which a file is read, [`window`] how far along it has been requested, [`stream`] which
 //! readers there are and where each of them is.
 
+pub mod choice;
+pub mod congestion;
 pub mod plan;
 pub mod stream;
 pub mod window;

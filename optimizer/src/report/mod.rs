@@ -92,8 +92,8 @@ pub struct FileReport {
     pub read_ahead: Option<u64>,
     /// How missing pages were told from cached ones.
     pub residency: String,
-    /// How missing pages were brought in.
-    pub engine: Option<String>,
+    /// How missing pages were brought in, by all sessions; the engine that brought in most comes first.
+    pub engines: Vec<EngineShare>,
     /// Bytes that windows asked for, of these read in, and of these found in the page cache.
     pub requested: u64,
     pub fetched: u64,
@@ -102,6 +102,13 @@ pub struct FileReport {
     pub most_in_flight: u64,
     /// What was done with the file, and why.
     pub decision: String,
+}
+
+/// What one engine brought in of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineShare {
+    pub engine: String,
+    pub bytes: u64,
 }
 
 /// An LMDB lock file that a reader opened, or a data file that a writer opened.

@@ -1,44 +1,63 @@
 //! The data files and the pools: one of each per file and per mount, whoever reads.
 
-use crate::engine::{DataFile, FileRecord, Identity, Pool};
+use super::worker::lock;
+use crate::engine::{DataFile, FileRecord, Identity, Pool, Way};
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::{Arc, Weak};
+use std::io;
+use std::sync::{Arc, Mutex, Weak};
 
 #[derive(Default)]
-pub struct Files {
+struct Known {
     files: HashMap<Identity, (Weak<FileRecord>, Weak<DataFile>)>,
     pools: HashMap<u64, Weak<Pool>>,
 }
 
+#[derive(Default)]
+pub struct Files(Mutex<Known>);
+
 impl Files {
-    /// The file, on the descriptor that came first. It is let go of when its last mapping is gone; its record stays
-    /// while someone has to report on it.
-    pub fn find_or_add(&mut self, file: File) -> std::io::Result<Arc<DataFile>> {
-        self.files.retain(|_, (record, _)| record.strong_count() > 0);
+    /// The file, on the descriptor that came first, filled by the engine that was asked for first. It is let go of when
+    /// its last mapping is gone; its record stays while someone has to report on it.
+    ///
+    /// Asks the file system, which may not answer for long: nothing is held meanwhile.
+    pub fn find_or_add(&self, file: File, engine: Option<Way>) -> io::Result<Arc<DataFile>> {
         let identity = Identity::of(&file)?;
         let size = file.metadata()?.len();
-        // A file that has changed its length is another file, with another end.
-        let same = |record: &Weak<FileRecord>| record.upgrade().is_some_and(|record| record.size == size);
-        let known = self.files.get(&identity).filter(|(record, _)| same(record));
-        if let Some(open) = known.and_then(|(_, open)| open.upgrade()) {
+        let record = match lock(&self.0).find(identity, size) {
+            Some((_, Some(open))) => return Ok(open),
+            Some((record, None)) => Some(record),
+            None => None,
+        };
+        let file = Arc::new(DataFile::new(file, record, engine)?);
+        let mut known = lock(&self.0);
+        if let Some((_, Some(open))) = known.find(identity, size) {
             return Ok(open);
         }
-        let file = Arc::new(DataFile::new(file, known.and_then(|(record, _)| record.upgrade()))?);
-        self.files.insert(identity, (Arc::downgrade(&file.record), Arc::downgrade(&file)));
+        known.files.insert(identity, (Arc::downgrade(&file.record), Arc::downgrade(&file)));
         Ok(file)
     }
 
-    /// The pool of the file's mount, with at least `jobs` requests allowed.
-    pub fn pool_of(&mut self, file: &DataFile, jobs: usize) -> Arc<Pool> {
-        self.pools.retain(|_, known| known.strong_count() > 0);
+    /// The pool of the file's mount.
+    pub fn pool_of(&self, file: &DataFile) -> Arc<Pool> {
+        let mut known = lock(&self.0);
+        known.pools.retain(|_, pool| pool.strong_count() > 0);
         let device = file.identity.device;
-        if let Some(known) = self.pools.get(&device).and_then(Weak::upgrade) {
-            known.allow(jobs);
-            return known;
+        if let Some(pool) = known.pools.get(&device).and_then(Weak::upgrade) {
+            return pool;
         }
-        let pool = Arc::new(Pool::new(jobs));
-        self.pools.insert(device, Arc::downgrade(&pool));
+        let pool = Arc::new(Pool::new());
+        known.pools.insert(device, Arc::downgrade(&pool));
         pool
+    }
+}
+
+impl Known {
+    /// What is known of a file. One that has changed its length is another file, with another end.
+    fn find(&mut self, identity: Identity, size: u64) -> Option<(Arc<FileRecord>, Option<Arc<DataFile>>)> {
+        self.files.retain(|_, (record, _)| record.strong_count() > 0);
+        let (record, open) = self.files.get(&identity)?;
+        let record = record.upgrade().filter(|record| record.size == size)?;
+        Some((record, open.upgrade()))
     }
 }

@@ -16,6 +16,7 @@ use precache_contract::enrolment::{Enrolment, Kind};
 use precache_contract::segment::Refusal;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Connections whose peer has not hung up. More than this, and the oldest goes: a reader hangs up at once.
@@ -42,7 +43,7 @@ pub struct Listener {
     connections: Vec<Connection>,
     sessions: Sessions,
     readers: Vec<Reader>,
-    files: Files,
+    files: Arc<Files>,
     /// Enrolments for sessions that are not open: a reader may find a new optimizer before its supervisor does.
     early: Vec<(i32, Enrolment, Kind, Option<File>)>,
 }
@@ -59,7 +60,7 @@ impl Listener {
             connections: Vec::new(),
             sessions: Sessions::default(),
             readers: Vec::new(),
-            files: Files::default(),
+            files: Arc::default(),
             early: Vec::new(),
         })
     }
@@ -186,7 +187,7 @@ impl Listener {
     }
 
     fn enrol(&mut self, pid: i32, what: Enrolment, kind: Kind, file: Option<File>) {
-        let knows = self.sessions.options_of(what.session).is_some()
+        let knows = self.sessions.is_open(what.session)
             || self.readers.iter().any(|reader| [what.parent, what.token].contains(&reader.token()));
         if !knows {
             if self.early.len() < EARLY {
@@ -202,23 +203,16 @@ impl Listener {
             }
             (Kind::Reader, Some(file)) => {
                 let parent = self.readers.iter().find(|reader| reader.token() == what.parent);
-                match Reader::begin(pid, &file, what, parent, self.sessions.options_of(what.session)) {
+                match Reader::begin(pid, &file, what, parent, self.sessions.terms_of(what.session), &self.files) {
                     Ok(reader) => self.readers.push(reader),
                     Err(error) => self.with_session(what.session, |session| {
-                        session.note_trouble(format!("process {pid} cannot be served: {error:#}"));
+                        session.ledger().note_trouble(format!("process {pid} cannot be served: {error:#}"));
                     }),
                 }
             }
             (Kind::Mapping, Some(file)) => {
-                let Some(reader) = self.readers.iter().find(|reader| reader.token() == what.token) else { return };
-                match self.files.find_or_add(file) {
-                    Ok(file) => {
-                        let account = self.sessions.account_of(reader.session, &file.record);
-                        reader.add(&what, file, account, &mut self.files);
-                    }
-                    Err(error) => self.with_session(what.session, |session| {
-                        session.note_trouble(format!("a file of process {pid} cannot be used: {error}"));
-                    }),
+                if let Some(reader) = self.readers.iter().find(|reader| reader.token() == what.token) {
+                    reader.add(&what, file);
                 }
             }
             (Kind::Lock, _) | (_, None) => {}

@@ -5,6 +5,7 @@ mod daemon;
 mod enrol;
 mod feeder;
 mod files;
+mod ledger;
 mod listener;
 mod reader;
 mod session;

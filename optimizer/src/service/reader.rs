@@ -1,24 +1,25 @@
 //! One reader, as the service holds it: its life, its segment, its mappings, and the thread that feeds it.
 
 use super::files::Files;
-use super::worker::{Announcement, Use, Worker, lock};
-use crate::engine::{Account, DataFile, Pool};
+use super::ledger::Ledger;
+use super::worker::{Announcement, Source, Use, Worker, lock};
+use crate::engine::Wish;
 use crate::options::RunOptions;
 use crate::progress::MappingId;
 use crate::progress::checkpoints::Shared;
 use crate::report::{MappingReport, ReaderReport, Refusals};
 use anyhow::{Context, Result, bail};
-use crossbeam::channel::{Sender, unbounded};
+use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use precache_contract::enrolment::Enrolment;
 use precache_contract::segment::{Method, Refusal};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// Requests in flight per mount, unless `--jobs` says otherwise.
-const JOBS: usize = 32;
+/// How long the end of a reader waits for its thread: storage that does not answer may hold that up for ever.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// One process, as the service sees it.
 pub struct Reader {
@@ -27,12 +28,14 @@ pub struct Reader {
     pub session: u64,
     forked: bool,
     options: RunOptions,
+    ledger: Arc<Ledger>,
     /// Readable when the process has died.
     life: OwnedFd,
     shared: Arc<Shared>,
     uses: Arc<Mutex<Vec<Use>>>,
     inbox: Sender<Announcement>,
-    thread: Option<JoinHandle<()>>,
+    /// Hangs up when the thread ends.
+    thread: Receiver<()>,
 }
 
 impl Reader {
@@ -42,10 +45,11 @@ impl Reader {
         segment: &File,
         what: Enrolment,
         parent: Option<&Reader>,
-        options: Option<&RunOptions>,
+        terms: Option<(&RunOptions, &Arc<Ledger>)>,
+        files: &Arc<Files>,
     ) -> Result<Self> {
         let shared = Shared::map(segment)?;
-        let Some(options) = options.or(parent.map(|parent| &parent.options)) else {
+        let Some((options, ledger)) = terms.or(parent.map(|parent| (&parent.options, &parent.ledger))) else {
             for mapping in &shared.segment().mappings {
                 mapping.veto.store(mapping.generation.load(Relaxed), Relaxed);
             }
@@ -58,27 +62,36 @@ impl Reader {
             pid,
             token: what.token,
             options: options.clone(),
+            wish: Arc::new(Wish { jobs: options.jobs, max_inflight: options.max_inflight }),
+            files: Arc::clone(files),
+            ledger: Arc::clone(ledger),
             shared: Arc::clone(&shared),
             uses: Arc::clone(&uses),
             announcements,
         };
-        let thread = std::thread::Builder::new().name("reader".into()).stack_size(256 << 10);
+        let (working, over) = bounded(0);
+        let work = move || {
+            let _working: Sender<()> = working;
+            worker.work();
+        };
+        std::thread::Builder::new().name("reader".into()).stack_size(256 << 10).spawn(work)?;
         let reader = Self {
             pid,
             token: what.token,
             session: what.session,
             forked: what.parent != 0,
             options: options.clone(),
+            ledger: Arc::clone(ledger),
             life,
             shared,
             uses,
             inbox,
-            thread: Some(thread.spawn(move || worker.work())?),
+            thread: over,
         };
         if let Some(parent) = parent {
             for used in parent.uses() {
                 if let (Some(file), Some(pool)) = (used.file.upgrade(), used.pool.upgrade()) {
-                    reader.announce(used.id, used.method, file, used.account, pool);
+                    reader.announce(used.id, used.method, Source::Known(file, used.account, pool));
                 }
             }
         }
@@ -93,41 +106,22 @@ impl Reader {
         self.life.as_fd()
     }
 
-    /// A mapping of the reader, of this file; what is done for it goes into the account.
-    pub fn add(&self, what: &Enrolment, file: Arc<DataFile>, account: Arc<Account>, files: &mut Files) {
+    /// A mapping of the reader, of this file.
+    pub fn add(&self, what: &Enrolment, file: File) {
         let id = MappingId { slot: what.slot as u16, generation: what.generation };
         let Some(mapping) = self.shared.mapping(id) else { return };
-        let pool = files.pool_of(&file, self.options.jobs.unwrap_or(JOBS));
         let method = Method::from_number(mapping.method.load(Relaxed));
-        self.announce(id, method, file, account, pool);
+        self.announce(id, method, Source::Sent(file));
     }
 
-    fn announce(
-        &self,
-        id: MappingId,
-        method: Option<Method>,
-        file: Arc<DataFile>,
-        account: Arc<Account>,
-        pool: Arc<Pool>,
-    ) {
+    fn announce(&self, id: MappingId, method: Option<Method>, source: Source) {
         let Some(mapping) = self.shared.mapping(id) else { return };
-        let what = Use {
-            id,
-            method,
-            record: Arc::clone(&file.record),
-            account,
-            file: Arc::downgrade(&file),
-            pool: Arc::downgrade(&pool),
-            trips: 0,
-            streams: 0,
-            faults_before_request: None,
-        };
         let (address, length) = (mapping.address.load(Relaxed), mapping.length.load(Relaxed));
         let offset = mapping.offset.load(Relaxed);
         let extent = offset..offset.saturating_add(length);
         let address = address..address.saturating_add(length);
         // The thread ends only when the reader has died: then nothing is lost.
-        let _ = self.inbox.send(Announcement { what, file, pool, extent, address });
+        let _ = self.inbox.send(Announcement { id, method, source, extent, address });
         self.shared.nudge();
     }
 
@@ -139,9 +133,11 @@ impl Reader {
     /// The process has died: waits until its last trips are taken.
     pub fn end(&mut self) {
         self.shared.end();
-        if let Some(thread) = self.thread.take() {
-            // A panic in the thread has been reported on stderr; what it counted stands.
-            let _ = thread.join();
+        if self.thread.recv_timeout(LAST_WORDS) == Err(RecvTimeoutError::Timeout) {
+            self.ledger.note_trouble(format!(
+                "the storage of a file of process {} does not answer: what it did last is not in the report",
+                self.pid
+            ));
         }
     }
 

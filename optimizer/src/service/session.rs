@@ -1,11 +1,12 @@
 //! Sessions: what each supervisor asked for, and what it will be told.
 
+use super::ledger::Ledger;
 use super::reader::Reader;
 use crate::engine::{Account, FileRecord};
 use crate::link::message::{Answer, Request};
 use crate::link::tell;
 use crate::options::{Mode, RunOptions};
-use crate::report::{FileReport, LockReport, ReaderReport, Refused, SessionReport};
+use crate::report::{EngineShare, FileReport, LockReport, ReaderReport, Refused, SessionReport};
 use precache_contract::VERSION;
 use precache_contract::segment::Refusal;
 use std::collections::HashMap;
@@ -21,18 +22,13 @@ const ENDED: usize = 200;
 /// Lock files that one session tells apart.
 const LOCKS: usize = 1000;
 
-/// Troubles that one session keeps.
-const TROUBLES: usize = 100;
-
 pub struct Session {
     options: RunOptions,
     loaded: bool,
     refused: Vec<Refused>,
     locks: Vec<LockReport>,
-    troubles: Vec<String>,
     ended: Vec<ReaderReport>,
-    /// Every file that a reader of the session mapped, and what was done with it for the session.
-    files: Vec<(Arc<FileRecord>, Arc<Account>)>,
+    ledger: Arc<Ledger>,
 }
 
 impl Session {
@@ -43,10 +39,13 @@ impl Session {
             loaded: again,
             refused: Vec::new(),
             locks: Vec::new(),
-            troubles: Vec::new(),
             ended: Vec::new(),
-            files: Vec::new(),
+            ledger: Arc::default(),
         }
+    }
+
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     pub fn loaded(&mut self) {
@@ -59,13 +58,6 @@ impl Session {
         let refused = Refused { file: path, reason };
         if !self.refused.contains(&refused) {
             self.refused.push(refused);
-        }
-    }
-
-    /// Something that kept a process from being served.
-    pub fn note_trouble(&mut self, what: String) {
-        if self.troubles.len() < TROUBLES {
-            self.troubles.push(what);
         }
     }
 
@@ -99,7 +91,7 @@ impl Session {
         };
         let writers = precache_lmdb_tools::lockfile::scan(&data).map(|scan| scan.writers).unwrap_or_default();
         for writer in writers {
-            self.note_trouble(format!(
+            self.ledger.note_trouble(format!(
                 "warning: process {} ({}) has {} open for writing: what readers with private lock files read may change \
                  under them; run them without --private-lock",
                 writer.pid,
@@ -109,27 +101,19 @@ impl Session {
         }
     }
 
-    fn account_of(&mut self, record: &Arc<FileRecord>) -> Arc<Account> {
-        if let Some((_, account)) = self.files.iter().find(|(known, _)| Arc::ptr_eq(known, record)) {
-            return Arc::clone(account);
-        }
-        let account = Arc::new(Account::default());
-        self.files.push((Arc::clone(record), Arc::clone(&account)));
-        account
-    }
-
     fn report(&mut self, living: &[Reader], session: u64) -> SessionReport {
         let mut readers = std::mem::take(&mut self.ended);
         for reader in living.iter().filter(|reader| reader.session == session) {
             readers.push(reader.report());
         }
+        let files = self.ledger.files();
         SessionReport {
             loaded: self.loaded || !readers.is_empty(),
             readers,
-            files: self.files.iter().map(|(file, account)| report_on(file, account, self.options.mode)).collect(),
+            files: files.iter().map(|(file, account)| report_on(file, account, self.options.mode)).collect(),
             refused: std::mem::take(&mut self.refused),
             locks: std::mem::take(&mut self.locks),
-            troubles: std::mem::take(&mut self.troubles),
+            troubles: self.ledger.take_troubles(),
         }
     }
 }
@@ -142,17 +126,17 @@ impl Sessions {
         self.0.is_empty()
     }
 
-    pub fn options_of(&self, session: u64) -> Option<&RunOptions> {
-        self.0.get(&session).map(|session| &session.options)
+    pub fn is_open(&self, session: u64) -> bool {
+        self.0.contains_key(&session)
     }
 
     pub fn get_mut(&mut self, session: u64) -> Option<&mut Session> {
         self.0.get_mut(&session)
     }
 
-    /// What is done with this file for the session; for nobody, if the session is closed.
-    pub fn account_of(&mut self, session: u64, record: &Arc<FileRecord>) -> Arc<Account> {
-        self.0.get_mut(&session).map(|session| session.account_of(record)).unwrap_or_default()
+    /// What the session asked for, and where to note what is done for it.
+    pub fn terms_of(&self, session: u64) -> Option<(&RunOptions, &Arc<Ledger>)> {
+        self.0.get(&session).map(|session| (&session.options, &session.ledger))
     }
 
     pub fn close(&mut self, session: u64) {
@@ -204,13 +188,14 @@ impl Sessions {
 fn report_on(file: &FileRecord, counters: &Account, mode: Mode) -> FileReport {
     let requested = counters.requested.load(Relaxed);
     let (fetched, cached) = (counters.fetched.load(Relaxed), counters.cached.load(Relaxed));
+    let engines = file.engines();
     let decision = match (file.ended(), mode) {
         (Some(why), _) => format!("given up: {why}"),
         (None, Mode::Detect) => "watched only (--mode detect)".into(),
         (None, _) if requested == 0 => "nothing pre-cached: no stream was found in the first faults".into(),
         (None, _) if fetched + cached == 0 => "nothing pre-cached: the mapping was gone before".into(),
         (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
-        (None, _) => format!("pre-cached by {}", file.engine_name().unwrap_or("nobody")),
+        (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
     };
     FileReport {
         path: file.path.clone(),
@@ -218,7 +203,7 @@ fn report_on(file: &FileRecord, counters: &Account, mode: Mode) -> FileReport {
         file_system: format!("{:#x}", file.file_system),
         read_ahead: file.read_ahead,
         residency: file.residency.name().into(),
-        engine: file.engine_name().map(Into::into),
+        engines: engines.into_iter().map(|(engine, bytes)| EngineShare { engine: engine.into(), bytes }).collect(),
         requested,
         fetched,
         cached,

@@ -1,13 +1,16 @@
 //! The thread of one reader: waits for its progress and feeds it.
 
 use super::feeder::Feeder;
-use crate::engine::{Account, DataFile, FileRecord, Pool};
+use super::files::Files;
+use super::ledger::Ledger;
+use crate::engine::{Account, DataFile, FileRecord, Pool, Wish};
 use crate::options::RunOptions;
 use crate::progress::checkpoints::{Checkpoints, Shared};
 use crate::progress::{MappingId, Progress, ProgressSource};
 use crossbeam::channel::Receiver;
 use precache_contract::segment::Method;
 use std::collections::HashMap;
+use std::fs::File;
 use std::sync::{Arc, Mutex, Weak};
 
 /// Progress of mappings that have not been announced yet is kept for them, up to so much.
@@ -33,12 +36,20 @@ pub struct Use {
 
 /// A mapping to be fed from now on.
 pub struct Announcement {
-    pub what: Use,
-    pub file: Arc<DataFile>,
-    pub pool: Arc<Pool>,
+    pub id: MappingId,
+    pub method: Option<Method>,
+    pub source: Source,
     /// The part of the file, and where it lies in the reader.
     pub extent: std::ops::Range<u64>,
     pub address: std::ops::Range<u64>,
+}
+
+/// Where the mapped file comes from.
+pub enum Source {
+    /// The reader sent its descriptor: the file system has to be asked about it, which may take long.
+    Sent(File),
+    /// A parent's mapping.
+    Known(Arc<DataFile>, Arc<Account>, Arc<Pool>),
 }
 
 /// The thread's side of a reader.
@@ -46,6 +57,9 @@ pub struct Worker {
     pub pid: i32,
     pub token: u64,
     pub options: RunOptions,
+    pub wish: Arc<Wish>,
+    pub files: Arc<Files>,
+    pub ledger: Arc<Ledger>,
     pub shared: Arc<Shared>,
     pub uses: Arc<Mutex<Vec<Use>>>,
     pub announcements: Receiver<Announcement>,
@@ -78,12 +92,23 @@ impl Worker {
 
     /// Begins to feed a mapping, if the kernel shows it as the reader registered it.
     fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
-        let Announcement { what, file, pool, extent, address } = announcement;
-        let (id, account) = (what.id, Arc::clone(&what.account));
+        let Announcement { id, method, source: file, extent, address } = announcement;
         // A forked child announces what its parent's announcement told already.
         if feeders.contains_key(&id) {
             return;
         }
+        let Some((file, account, pool)) = self.resolve(file) else { return };
+        let what = Use {
+            id,
+            method,
+            record: Arc::clone(&file.record),
+            account: Arc::clone(&account),
+            file: Arc::downgrade(&file),
+            pool: Arc::downgrade(&pool),
+            trips: 0,
+            streams: 0,
+            faults_before_request: None,
+        };
         let mut uses = lock(&self.uses);
         if uses.len() >= USES {
             // The report of a program with so many mappings lacks those that were over first.
@@ -100,9 +125,29 @@ impl Worker {
             source.let_go(id);
             return;
         }
+        pool.join(&self.wish);
         let feeder = Feeder::new(id, self.token, file, account, pool, extent, &self.options);
         feeder.begin(source);
         feeders.insert(id, feeder);
+    }
+
+    /// The file, the session's account of it, and the pool of its mount.
+    fn resolve(&self, source: Source) -> Option<(Arc<DataFile>, Arc<Account>, Arc<Pool>)> {
+        let file = match source {
+            Source::Known(file, account, pool) => return Some((file, account, pool)),
+            Source::Sent(file) => file,
+        };
+        match self.files.find_or_add(file, self.options.engine) {
+            Ok(file) => {
+                let account = self.ledger.account_of(&file.record);
+                let pool = self.files.pool_of(&file);
+                Some((file, account, pool))
+            }
+            Err(error) => {
+                self.ledger.note_trouble(format!("a file of process {} cannot be used: {error}", self.pid));
+                None
+            }
+        }
     }
 
     fn keep_count(&self, feeders: &HashMap<MappingId, Feeder>) {

@@ -1,0 +1,95 @@
+//! By which engine one file is filled, and what each of them has brought in.
+
+use super::residency::Residency;
+use super::ways::Way;
+use crate::policy::choice::Choice;
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Calls without effect that prove something if they are most of them: a few may have met a full queue.
+const PROOF: u32 = 3;
+
+pub struct Filling {
+    ways: Vec<Way>,
+    choice: Mutex<Choice>,
+    /// Bytes that each of the ways brought in.
+    bytes: Vec<AtomicU64>,
+    /// Chunks that each of the ways was asked for, and those that it had no effect on.
+    asked: Vec<AtomicU32>,
+    without_effect: Vec<AtomicU32>,
+}
+
+impl Filling {
+    /// By the engine that was asked for, while it works, or else by the best that can be had.
+    pub fn new(asked: Option<Way>, residency: Residency) -> Self {
+        let (ways, choice) = match asked {
+            None => {
+                let ways = Way::candidates(residency);
+                let choice = Choice::new(ways.len());
+                (ways, choice)
+            }
+            Some(Way::Read) => (vec![Way::Read], Choice::new(1)),
+            Some(way) => (vec![way, Way::Read], Choice::preferring_first(2)),
+        };
+        Self {
+            bytes: ways.iter().map(|_| AtomicU64::new(0)).collect(),
+            asked: ways.iter().map(|_| AtomicU32::new(0)).collect(),
+            without_effect: ways.iter().map(|_| AtomicU32::new(0)).collect(),
+            ways,
+            choice: Mutex::new(choice),
+        }
+    }
+
+    fn choice(&self) -> MutexGuard<'_, Choice> {
+        self.choice.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn index(&self, way: Way) -> usize {
+        self.ways.iter().position(|&other| other == way).unwrap_or(0)
+    }
+
+    /// The engine for the next chunk.
+    pub fn next(&self) -> Way {
+        self.ways.get(self.choice().next()).copied().unwrap_or(Way::Read)
+    }
+
+    pub fn send(&self, way: Way, now: Duration) {
+        let index = self.index(way);
+        self.asked[index].fetch_add(1, Relaxed);
+        self.choice().send(index, now);
+    }
+
+    /// A chunk of so many bytes has come in.
+    pub fn answer(&self, way: Way, bytes: u64, now: Duration) {
+        let index = self.index(way);
+        self.bytes[index].fetch_add(bytes, Relaxed);
+        self.choice().answer(index, bytes, now);
+    }
+
+    /// A chunk on which the engine had no effect; if that is so for most of them, it is not asked again.
+    pub fn miss(&self, way: Way, now: Duration) {
+        let index = self.index(way);
+        let (asked, missed) = (self.asked[index].load(Relaxed), self.without_effect[index].fetch_add(1, Relaxed) + 1);
+        if missed >= PROOF && missed * 2 > asked {
+            self.choice().fail(index, now);
+        } else {
+            self.choice().answer(index, 0, now);
+        }
+    }
+
+    /// Whether it is still open which engine is best.
+    pub fn is_on_trial(&self) -> bool {
+        self.choice().chosen().is_none()
+    }
+
+    /// Bytes that each engine brought in, the one with the most first.
+    pub fn shares(&self) -> Vec<(&'static str, u64)> {
+        let bytes = self.bytes.iter().map(|bytes| bytes.load(Relaxed));
+        let mut shares: Vec<_> =
+            self.ways.iter().map(|way| way.name()).zip(bytes).filter(|&(_, bytes)| bytes > 0).collect();
+        shares.sort_by_key(|&(_, bytes)| Reverse(bytes));
+        shares
+    }
+}

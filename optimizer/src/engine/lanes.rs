@@ -1,0 +1,104 @@
+//! What is queued for one mount: each stream has a lane, and chunks are taken from the lanes in turn, so that no reader
+//! waits for the whole window of another.
+
+use super::file::{Account, DataFile};
+use super::ways::Way;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Names the stream that chunks belong to: reader, mapping, stream.
+pub type Lane = (u64, u32, u32);
+
+/// A chunk to be fetched, of which file and for whom.
+pub struct Job {
+    pub file: Arc<DataFile>,
+    pub account: Arc<Account>,
+    pub chunk: Range<u64>,
+}
+
+struct Queue {
+    lane: Lane,
+    file: Arc<DataFile>,
+    account: Arc<Account>,
+    extents: VecDeque<Range<u64>>,
+}
+
+#[derive(Default)]
+pub struct Lanes {
+    queues: VecDeque<Queue>,
+    /// Chunks being fetched: what another reader wants of them is on its way.
+    flying: Vec<(*const DataFile, Range<u64>)>,
+}
+
+// SAFETY: the pointers in `flying` are compared, never followed.
+unsafe impl Send for Lanes {}
+
+impl Lanes {
+    /// Appends extents to a stream's lane.
+    pub fn append(&mut self, lane: Lane, file: &Arc<DataFile>, account: &Arc<Account>, extents: Vec<Range<u64>>) {
+        match self.queues.iter_mut().find(|queue| queue.lane == lane) {
+            Some(queue) => queue.extents.extend(extents),
+            None => self.queues.push_back(Queue {
+                lane,
+                file: Arc::clone(file),
+                account: Arc::clone(account),
+                extents: extents.into(),
+            }),
+        }
+    }
+
+    /// Forgets what is still queued for lanes that `is_over`.
+    pub fn forget(&mut self, is_over: impl Fn(Lane) -> bool) {
+        self.queues.retain(|queue| !is_over(queue.lane));
+    }
+
+    /// Whether nothing is queued.
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Chunks being fetched.
+    pub fn in_flight(&self) -> usize {
+        self.flying.len()
+    }
+
+    /// The next chunk of the lane whose turn it is; the lane then goes to the end. With `only`, nothing if that is of
+    /// another file or for another engine.
+    pub fn next(&mut self, only: Option<(&DataFile, Way)>) -> Option<Job> {
+        while let Some(mut queue) = self.queues.pop_front() {
+            let Some(extent) = queue.extents.front_mut() else { continue };
+            if only.is_some_and(|(file, way)| !std::ptr::eq(&*queue.file, file) || file.filling.next() != way) {
+                self.queues.push_front(queue);
+                return None;
+            }
+            let size = queue.file.chunk();
+            let end = ((extent.start / size + 1) * size).min(extent.end);
+            let chunk = extent.start..end;
+            extent.start = end;
+            if extent.is_empty() {
+                queue.extents.pop_front();
+            }
+            let (file, account) = (Arc::clone(&queue.file), Arc::clone(&queue.account));
+            if !queue.extents.is_empty() {
+                self.queues.push_back(queue);
+            }
+            let covers = |(other, range): &(*const DataFile, Range<u64>)| {
+                *other == Arc::as_ptr(&file) && range.start <= chunk.start && chunk.end <= range.end
+            };
+            if file.ended().is_none() && !self.flying.iter().any(covers) {
+                self.flying.push((Arc::as_ptr(&file), chunk.clone()));
+                return Some(Job { file, account, chunk });
+            }
+        }
+        None
+    }
+
+    /// The chunk is not being fetched any more.
+    pub fn land(&mut self, job: &Job) {
+        let flight = (Arc::as_ptr(&job.file), job.chunk.clone());
+        if let Some(index) = self.flying.iter().position(|other| *other == flight) {
+            self.flying.swap_remove(index);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The engines, by name and in the order in which they are tried.
+
+mod populate;
+mod read;
+mod read_ahead;
+mod ring;
+
+use super::file::DataFile;
+use super::residency::Residency;
+use super::{Engine, Failure, Traffic};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Names an engine. The order is that of the trials: what costs less besides time comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// `readahead(2)`, checked: no copy.
+    ReadAhead,
+    /// `pread(2)` into a buffer that is thrown away: works nearly everywhere, and costs a copy.
+    Read,
+    /// The same through io_uring: fewer threads.
+    Ring,
+    /// `MADV_POPULATE_READ` on a mapping: for file systems whose `read` does not fill what mappings see.
+    Populate,
+}
+
+impl Way {
+    const ALL: [Self; 4] = [Self::ReadAhead, Self::Read, Self::Ring, Self::Populate];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadAhead => "readahead",
+            Self::Read => "pread",
+            Self::Ring => "io_uring",
+            Self::Populate => "populate",
+        }
+    }
+
+    /// What can be tried on a file: read-ahead that does nothing can only be told where residency can be asked for.
+    pub fn candidates(residency: Residency) -> Vec<Self> {
+        Self::ALL.into_iter().filter(|&way| way != Self::ReadAhead || residency != Residency::Unknown).collect()
+    }
+}
+
+/// One thread's engines.
+#[derive(Default)]
+pub struct Engines {
+    read: read::Read,
+    read_ahead: read_ahead::ReadAhead,
+    ring: ring::Ring,
+    populate: populate::Populate,
+}
+
+impl Engines {
+    pub fn get(&mut self, way: Way) -> &mut dyn Engine {
+        match way {
+            Way::ReadAhead => &mut self.read_ahead,
+            Way::Read => &mut self.read,
+            Way::Ring => &mut self.ring,
+            Way::Populate => &mut self.populate,
+        }
+    }
+
+    /// The last resort for a chunk that another engine did not bring in.
+    pub fn read(&mut self, file: &DataFile, chunk: &Range<u64>) -> Result<(), Failure> {
+        self.read.bring_in(file, chunk)
+    }
+}
+
+/// An engine that serves one chunk at a time.
+fn one_by_one(
+    chunk: &Range<u64>,
+    traffic: &mut dyn Traffic,
+    bring_in: impl FnOnce(&Range<u64>) -> Result<(), Failure>,
+) {
+    let result = bring_in(chunk);
+    traffic.done(chunk, result);
+}
+
+/// The end of a file that was cut after it was opened.
+fn shorter() -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the file is shorter than it was")
+}

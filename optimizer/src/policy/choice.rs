@@ -1,0 +1,197 @@
+//! Which of several ways to fill is the best on this file: each is tried on chunks that a reader needs anyway.
+//!
+//! What counts is the rate at which a way delivered while it had requests in flight. They are tried in the order of their
+//! costs that the rate does not show (a copy, a thread), so a later one has to be clearly faster.
+
+use std::time::Duration;
+
+/// Chunks that each way is tried on.
+const TRIAL: u32 = 12;
+/// What a way must be faster by than one that is tried before it.
+const CLEARLY: f64 = 1.15;
+
+#[derive(Clone, Debug, Default)]
+struct Trial {
+    sent: u32,
+    in_flight: u32,
+    bytes: u64,
+    /// When the requests in flight began to be some.
+    busy_since: Duration,
+    /// Time with requests in flight.
+    busy: Duration,
+    answered: u32,
+    /// Bytes per second, once it has shown them.
+    rate: Option<f64>,
+    failed: bool,
+}
+
+/// The trials on one file. Ways are known by their index.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    trials: Vec<Trial>,
+    chosen: Option<usize>,
+}
+
+impl Choice {
+    /// Among `ways` of them, at least one.
+    pub fn new(ways: usize) -> Self {
+        Self { trials: vec![Trial::default(); ways.max(1)], chosen: (ways <= 1).then_some(0) }
+    }
+
+    /// The first of `ways` as long as it works, then the others.
+    pub fn preferring_first(ways: usize) -> Self {
+        Self { chosen: Some(0), ..Self::new(ways) }
+    }
+
+    /// The way that all were found to be slower than, once that is known.
+    pub fn chosen(&self) -> Option<usize> {
+        self.chosen
+    }
+
+    /// The way for the next chunk.
+    pub fn next(&self) -> usize {
+        if let Some(chosen) = self.chosen {
+            return chosen;
+        }
+        let usable = |(_, trial): &(usize, &Trial)| !trial.failed;
+        let untried = self.trials.iter().enumerate().filter(usable).find(|(_, trial)| trial.sent < TRIAL);
+        // All are on their way, and the last answers are awaited: the first one goes on meanwhile.
+        untried.or_else(|| self.trials.iter().enumerate().find(usable)).map_or(0, |(way, _)| way)
+    }
+
+    /// A chunk is sent this way now.
+    pub fn send(&mut self, way: usize, now: Duration) {
+        let Some(trial) = self.trials.get_mut(way) else { return };
+        if trial.in_flight == 0 {
+            trial.busy_since = now;
+        }
+        trial.sent += 1;
+        trial.in_flight += 1;
+    }
+
+    /// A chunk has come in, in this way.
+    pub fn answer(&mut self, way: usize, bytes: u64, now: Duration) {
+        self.settle(way, bytes, now);
+        self.choose();
+    }
+
+    /// The way does not work on this file: it is not taken again.
+    pub fn fail(&mut self, way: usize, now: Duration) {
+        self.settle(way, 0, now);
+        if let Some(trial) = self.trials.get_mut(way) {
+            trial.failed = true;
+        }
+        if self.chosen == Some(way) {
+            self.chosen = None;
+        }
+        self.choose();
+    }
+
+    fn settle(&mut self, way: usize, bytes: u64, now: Duration) {
+        let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return };
+        trial.bytes += bytes;
+        trial.answered += 1;
+        trial.in_flight -= 1;
+        trial.busy += now.saturating_sub(trial.busy_since);
+        trial.busy_since = now;
+        if trial.answered == TRIAL {
+            trial.rate = Some(trial.bytes as f64 / trial.busy.as_secs_f64().max(1e-6));
+        }
+    }
+
+    fn choose(&mut self) {
+        if self.chosen.is_some() {
+            return;
+        }
+        let mut best: Option<(usize, f64)> = None;
+        for (way, trial) in self.trials.iter().enumerate().filter(|(_, trial)| !trial.failed) {
+            let Some(rate) = trial.rate else { return };
+            if best.is_none_or(|(_, other)| rate > other * CLEARLY) {
+                best = Some((way, rate));
+            }
+        }
+        self.chosen = best.map(|(way, _)| way);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CHUNK: u64 = 128 << 10;
+
+    fn send(choice: &mut Choice, now: Duration) -> usize {
+        let way = choice.next();
+        choice.send(way, now);
+        way
+    }
+
+    /// Sends chunks, `depth` at a time; a chunk takes each way its time. Returns the ways taken.
+    fn fill(choice: &mut Choice, times: &[u64], depth: usize, chunks: usize) -> Vec<usize> {
+        let (mut now, mut taken) = (0, Vec::new());
+        for _ in 0..chunks.div_ceil(depth) {
+            let sent: Vec<usize> = (0..depth).map(|_| send(choice, Duration::from_micros(now))).collect();
+            for &way in &sent {
+                now += times[way];
+                choice.answer(way, CHUNK, Duration::from_micros(now));
+            }
+            taken.extend(sent);
+            // The reader computes.
+            now += 5000;
+        }
+        taken
+    }
+
+    proptest! {
+        /// The fastest is found, or one that is hardly slower and comes before it; the trial is short.
+        #[test]
+        fn finds_the_fastest(times in prop::collection::vec(50u64..2000, 1..5), depth in 1usize..5) {
+            let mut choice = Choice::new(times.len());
+            let taken = fill(&mut choice, &times, depth, 200);
+            let chosen = choice.chosen().unwrap();
+            let least = *times.iter().min().unwrap();
+            prop_assert!(times[chosen] as f64 <= least as f64 * CLEARLY.powi(4) + 1.0, "{chosen} of {times:?}");
+            let trial = TRIAL as usize * times.len() + depth;
+            prop_assert!(taken[trial.min(taken.len())..].iter().all(|&way| way == chosen));
+        }
+    }
+
+    #[test]
+    fn a_way_that_does_not_work_is_left() {
+        let mut choice = Choice::new(2);
+        assert_eq!(send(&mut choice, Duration::ZERO), 0);
+        choice.fail(0, Duration::ZERO);
+        assert!((0..20).all(|_| send(&mut choice, Duration::ZERO) == 1));
+    }
+
+    #[test]
+    fn the_chosen_one_may_stop_working() {
+        let mut choice = Choice::new(2);
+        fill(&mut choice, &[100, 900], 2, 60);
+        assert_eq!(choice.chosen(), Some(0));
+        choice.fail(0, Duration::from_secs(1));
+        assert_eq!(send(&mut choice, Duration::from_secs(1)), 1);
+    }
+
+    /// Also when requests are in flight all the time.
+    #[test]
+    fn a_busy_mount_decides_too() {
+        let mut choice = Choice::new(2);
+        let mut flying = std::collections::VecDeque::new();
+        for now in (0..100).map(|n| Duration::from_micros(n * 10)) {
+            flying.push_back(send(&mut choice, now));
+            if flying.len() > 16 {
+                choice.answer(flying.pop_front().unwrap(), CHUNK, now);
+            }
+        }
+        assert!(choice.chosen().is_some());
+    }
+
+    #[test]
+    fn equals_are_decided_by_their_order() {
+        let mut choice = Choice::new(3);
+        fill(&mut choice, &[100, 98, 95], 4, 80);
+        assert_eq!(choice.chosen(), Some(0));
+    }
+}
