@@ -42,8 +42,8 @@ pub struct Pool {
     inner: Arc<Inner>,
 }
 
-impl Pool {
-    pub fn new() -> Self {
+impl Default for Pool {
+    fn default() -> Self {
         let state = State {
             lanes: Lanes::default(),
             congestion: Congestion::new(1),
@@ -57,7 +57,9 @@ impl Pool {
         };
         Self { inner: Arc::new(Inner { origin: Instant::now(), state: Mutex::new(state), work: Condvar::new() }) }
     }
+}
 
+impl Pool {
     /// Takes a session's wish into account. Of several, the largest number of requests and the least bound hold.
     pub fn join(&self, wish: &Arc<Wish>) {
         let mut state = self.inner.lock();

@@ -46,7 +46,7 @@ impl Files {
         if let Some(pool) = known.pools.get(&device).and_then(Weak::upgrade) {
             return pool;
         }
-        let pool = Arc::new(Pool::new());
+        let pool = Arc::<Pool>::default();
         known.pools.insert(device, Arc::downgrade(&pool));
         pool
     }
