@@ -87,9 +87,7 @@ fn arm(
     if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
         return Err(Refusal::Elf);
     }
-    if !disposition::install() {
-        return Err(Refusal::HandlerLost);
-    }
+    disposition::install()?;
     let first = mapped.address + start as usize;
     let what = Description {
         start: first,
@@ -101,7 +99,7 @@ fn arm(
         // SAFETY: the program has not been told the address yet; private mappings get no guards.
         method: unsafe { protect::choose(first, (end - start) as usize, settings.protect, shared && !writable) },
     };
-    sys::unblock(libc::SIGSEGV);
+    handler::stand_in::settle_mask();
     let claim = registry::claim().ok_or(Refusal::TableFull)?;
     handover::describe(connection.segment, claim.slot(), claim.generation(), &what);
     if connection.announce(claim.slot(), claim.generation(), mapped.file).is_err() {

@@ -38,7 +38,7 @@ impl Next {
 
 static SIGACTION: Next = Next::new(c"sigaction");
 
-type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+pub type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
 
 /// The next `sigaction`. Looked up before the handler is installed, so that signal context finds it ready.
 pub fn sigaction() -> Option<Sigaction> {

@@ -1,7 +1,8 @@
 //! The constructor: reads the settings and nothing else. No handler is installed, no descriptor opened, no thread
 //! started before a data file is mapped.
 
-use crate::{handover, settings, sys};
+use crate::handler::stand_in;
+use crate::{handover, settings};
 use core::ffi::{CStr, c_char};
 
 unsafe extern "C" {
@@ -18,8 +19,8 @@ fn start() {
         // SAFETY: constructors run one after the other, before the program has threads, and this one runs once.
         unsafe { settings::read(value) };
         if settings::get().is_some() {
-            // A mask may come along over exec; threads that begin later inherit this one.
-            sys::unblock(libc::SIGSEGV);
+            // A mask comes along over exec; threads that begin later inherit this one.
+            stand_in::begin();
         }
         handover::report_loaded();
     }

@@ -1,9 +1,13 @@
 //! System calls, made directly: no errno, no cancellation points, no lazy binding, so that signal context may make
 //! them. Each returns the kernel's answer or its error number.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::mem::{MaybeUninit, size_of};
 use syscalls::{Errno, Sysno, syscall};
+
+mod signals;
+
+pub use signals::*;
 
 pub use syscalls::Errno as Error;
 pub type Result<T> = core::result::Result<T, Errno>;
@@ -11,13 +15,6 @@ pub type Result<T> = core::result::Result<T, Errno>;
 /// `MADV_GUARD_INSTALL` and `MADV_GUARD_REMOVE`, Linux 6.13 (file mappings: 6.15); newer than the headers in use.
 const GUARD_INSTALL: usize = 102;
 const GUARD_REMOVE: usize = 103;
-
-/// A `sigset_t` as the kernel has it: bit n-1 is signal n.
-pub type SignalSet = u64;
-
-pub const fn bit(signal: c_int) -> SignalSet {
-    1 << (signal - 1)
-}
 
 /// A descriptor that is closed when it goes out of scope.
 pub struct Descriptor(pub c_int);
@@ -103,70 +100,14 @@ pub fn effective_user() -> u32 {
     unsafe { syscall!(Sysno::geteuid) }.unwrap_or(usize::MAX) as u32
 }
 
+pub fn process() -> i32 {
+    // SAFETY: cannot fail (getpid(2)).
+    unsafe { syscall!(Sysno::getpid) }.unwrap_or(0) as i32
+}
+
 pub fn parent() -> i32 {
     // SAFETY: cannot fail (getppid(2)).
     unsafe { syscall!(Sysno::getppid) }.unwrap_or(0) as i32
-}
-
-/// Sets the calling thread's signal mask and returns the one before.
-pub fn set_mask(mask: SignalSet) -> SignalSet {
-    let mut old: SignalSet = 0;
-    // SAFETY: both point to eight bytes, which is the kernel's size of a signal set on 64-bit Linux.
-    let _ = unsafe {
-        syscall!(Sysno::rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut old, size_of::<SignalSet>())
-    };
-    old
-}
-
-/// Unblocks one signal for the calling thread: a fault while SIGSEGV is blocked kills.
-pub fn unblock(signal: c_int) {
-    let mask = set_mask(SignalSet::MAX);
-    set_mask(mask & !bit(signal));
-}
-
-/// All signals blocked for the calling thread while this exists: no handler of the program's runs on top of what holds
-/// an entry of the registry, where it could wait for that entry.
-pub struct Quiet(SignalSet);
-
-impl Quiet {
-    pub fn begin() -> Self {
-        Self(set_mask(SignalSet::MAX))
-    }
-}
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        set_mask(self.0);
-    }
-}
-
-/// The handler that the kernel would really call for `signal`, bypassing every library.
-pub fn real_handler(signal: c_int) -> Result<usize> {
-    /// `struct sigaction` as rt_sigaction(2) has it on x86-64 and arm64.
-    #[repr(C)]
-    #[derive(Default)]
-    struct Kernel {
-        handler: usize,
-        flags: u64,
-        restorer: usize,
-        mask: SignalSet,
-    }
-    let mut now = Kernel::default();
-    // SAFETY: the old action is written into a structure of the kernel's layout; none is installed.
-    unsafe { syscall!(Sysno::rt_sigaction, signal, 0, &raw mut now, size_of::<SignalSet>()) }?;
-    Ok(now.handler)
-}
-
-/// Sends the calling thread the very signal that `info` describes; it stays pending while blocked.
-///
-/// # Safety
-/// `info` must point to a `siginfo_t`.
-pub unsafe fn raise_again(signal: c_int, info: *const c_void) -> Result<()> {
-    // SAFETY: a thread may send itself any siginfo (rt_tgsigqueueinfo(2)).
-    unsafe {
-        let (process, thread) = (syscall!(Sysno::getpid)?, syscall!(Sysno::gettid)?);
-        syscall!(Sysno::rt_tgsigqueueinfo, process, thread, signal, info).map(drop)
-    }
 }
 
 pub fn memory_file() -> Result<Descriptor> {

@@ -35,8 +35,11 @@ fn only_interposers_are_exported() {
     let (_home, library) = unpacked();
     let interposers = names(
         "mmap mmap64 munmap mremap mprotect pkey_mprotect madvise mlock mlock2 mlockall
-         sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore sighold sigprocmask
-         pthread_sigmask
+         sigaction __sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore siginterrupt sigvec
+         sigprocmask pthread_sigmask sighold sigrelse sigblock sigsetmask siggetmask
+         ppoll __ppoll_chk pselect epoll_pwait epoll_pwait2 sigsuspend __sigsuspend sigpause __sigpause __xpg_sigpause
+         pthread_attr_setsigmask_np pthread_attr_getsigmask_np
+         execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp
          write pwrite pwrite64 writev pwritev pwritev64 pwritev2 send sendto sendmsg read pread pread64 readv preadv preadv64 preadv2 recv
          recvfrom recvmsg fwrite fwrite_unlocked fread fread_unlocked fputs fputs_unlocked puts
          open open64 openat openat64",

@@ -42,10 +42,14 @@ pub enum Refusal {
     NotEnrolled = 11,
     /// A fault of the program's own takes its default action.
     Dying = 12,
+    /// A SIGSEGV was sent to a thread that blocks it.
+    Blocked = 13,
+    /// The program executes another one while it ignores SIGSEGV.
+    Executing = 14,
 }
 
 /// How many refusals there are.
-pub const REFUSALS: usize = 13;
+pub const REFUSALS: usize = 15;
 
 impl Refusal {
     /// All, in the order of their numbers.
@@ -63,6 +67,8 @@ impl Refusal {
         Self::Direct,
         Self::NotEnrolled,
         Self::Dying,
+        Self::Blocked,
+        Self::Executing,
     ];
 
     /// What a report says.
@@ -81,6 +87,8 @@ impl Refusal {
             Self::Direct => "the descriptor bypasses the page cache (O_DIRECT)",
             Self::NotEnrolled => "the optimizer could not be reached",
             Self::Dying => "a fault of the program's own took its default action",
+            Self::Blocked => "a SIGSEGV was sent to the program while it blocks it",
+            Self::Executing => "the program executes another one while it ignores SIGSEGV",
         }
     }
 }

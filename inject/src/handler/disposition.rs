@@ -1,36 +1,36 @@
 //! What the program wants done on SIGSEGV. It sees this, and not our handler, whenever it asks.
+//!
+//! Kept as the action of the signal that stands in for SIGSEGV ([`super::stand_in`]): of this process alone, as the
+//! kernel keeps actions, even where a vfork child shares all memory with its parent.
 
+use super::forward::open_everything;
+use super::stand_in::STAND_IN;
 use crate::next;
-use crate::sys::{self, SignalSet};
-use core::ffi::c_int;
-use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use crate::sys::{self, Action, SignalSet, bit};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
+use precache_contract::segment::Refusal;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Disposition {
-    /// `SIG_DFL`, `SIG_IGN` or a function.
-    pub handler: usize,
-    pub flags: c_int,
-    pub mask: SignalSet,
-}
+/// `SA_RESTORER`: the kernel returns from handlers through a function that libc gives (x86-64).
+const SA_RESTORER: u64 = 0x0400_0000;
 
-struct Slot {
-    handler: AtomicUsize,
-    flags: AtomicI32,
-    mask: AtomicU64,
-}
-
-/// Two copies: a writer fills in the one that is not current, then makes it so; the handler never waits.
-static SLOTS: [Slot; 2] = [const { Slot::new() }; 2];
-static CURRENT: AtomicU32 = AtomicU32::new(0);
-static WRITING: AtomicBool = AtomicBool::new(false);
+static INSTALLING: AtomicBool = AtomicBool::new(false);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-impl Slot {
-    const fn new() -> Self {
-        Self { handler: AtomicUsize::new(libc::SIG_DFL), flags: AtomicI32::new(0), mask: AtomicU64::new(0) }
-    }
-}
+/// The process that installed it: a vfork child, which has actions of its own, sees this and is another.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+/// Why nothing may be armed in this process any more, plus one; 0: it may.
+static BARRED: AtomicUsize = AtomicUsize::new(0);
+
+/// libc's restorer, with its flag.
+static RESTORER: AtomicUsize = AtomicUsize::new(0);
+static RESTORER_FLAG: AtomicU64 = AtomicU64::new(0);
+
+/// The handler that an interposed call set last, before ours is in place.
+static SEEN: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+/// What the program set for SIGSTKFLT itself: it reads it back, and that is all.
+static OWN: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 /// Whether our handler is in place, so that the program's disposition is kept here.
 pub fn is_virtual() -> bool {
@@ -38,137 +38,212 @@ pub fn is_virtual() -> bool {
 }
 
 /// What the program wants.
-pub fn get() -> Disposition {
-    loop {
-        let current = CURRENT.load(Acquire);
-        let slot = &SLOTS[(current & 1) as usize];
-        let found = Disposition {
-            handler: slot.handler.load(Acquire),
-            flags: slot.flags.load(Acquire),
-            mask: slot.mask.load(Acquire),
-        };
-        // Two changes in between could have reached this copy again.
-        if CURRENT.load(Acquire) == current {
-            return found;
-        }
-    }
-}
-
-/// The right to write: with all signals blocked, so that no handler waits for the thread that it interrupted.
-struct Writing(#[expect(dead_code, reason = "held for its end")] sys::Quiet);
-
-impl Writing {
-    fn begin() -> Self {
-        let quiet = sys::Quiet::begin();
-        while WRITING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
-            sys::yield_now();
-        }
-        Self(quiet)
-    }
-
-    fn set(&self, wanted: Disposition) -> Disposition {
-        let old = get();
-        let current = CURRENT.load(Relaxed);
-        let slot = &SLOTS[(current.wrapping_add(1) & 1) as usize];
-        slot.handler.store(wanted.handler, Release);
-        slot.flags.store(wanted.flags, Release);
-        slot.mask.store(wanted.mask, Release);
-        CURRENT.store(current.wrapping_add(1), Release);
-        old
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        WRITING.store(false, Release);
-    }
+pub fn get() -> Action {
+    sys::action(STAND_IN).unwrap_or_default()
 }
 
 /// Sets what the program wants and returns what it wanted before.
-pub fn set(wanted: Disposition) -> Disposition {
-    let writing = Writing::begin();
-    let old = writing.set(wanted);
-    if is_virtual() && (old.flags ^ wanted.flags) & libc::SA_ONSTACK != 0 {
-        install_with(wanted);
+pub fn set(wanted: &Action) -> Action {
+    // SAFETY: nothing sends this signal (signal(7)); the handler is the program's own, for the signal that it stands
+    // for.
+    let old = unsafe { sys::set_action(STAND_IN, &with_restorer(wanted)) }.unwrap_or_default();
+    accommodate();
+    old
+}
+
+/// As the kernel does before it calls a handler with `SA_RESETHAND`.
+pub fn reset(wanted: &Action) {
+    // SAFETY: as in `set`.
+    let _ = unsafe { sys::set_action(STAND_IN, &Action { handler: libc::SIG_DFL, ..*wanted }) };
+}
+
+/// Sets what the program wants for SIGSTKFLT itself and returns what it wanted before.
+pub fn set_own(wanted: Option<&Action>) -> Action {
+    let [handler, flags, mask] = &OWN;
+    let old = Action {
+        handler: handler.load(Relaxed),
+        flags: flags.load(Relaxed) as u64,
+        mask: mask.load(Relaxed) as SignalSet,
+        restorer: RESTORER.load(Relaxed),
+    };
+    if let Some(wanted) = wanted.map(with_restorer) {
+        handler.store(wanted.handler, Relaxed);
+        flags.store(wanted.flags as usize, Relaxed);
+        mask.store((wanted.mask & !sys::UNBLOCKABLE) as usize, Relaxed);
     }
     old
 }
 
-/// In a forked child: no other thread is setting anything.
-pub fn reset_after_fork() {
-    WRITING.store(false, Release);
+/// An interposed call has set this handler for SIGSEGV, which is not virtual yet.
+pub fn note(handler: usize) {
+    SEEN.store(handler, Release);
 }
 
-/// Puts our handler in place, in front of the program's. `false` when that cannot be done.
-pub fn install() -> bool {
-    let writing = Writing::begin();
-    if is_virtual() {
-        return is_ours();
-    }
-    let mut old = MaybeUninit::<libc::sigaction>::uninit();
-    let Some(sigaction) = next::sigaction() else { return false };
-    // SAFETY: libc's sigaction with no new action fills in the old one.
-    let program = unsafe {
-        if sigaction(libc::SIGSEGV, core::ptr::null(), old.as_mut_ptr()) != 0 {
-            return false;
+/// In a forked child: no other thread is installing anything.
+pub fn reset_after_fork() {
+    INSTALLING.store(false, Release);
+    PROCESS.store(sys::process(), Relaxed);
+}
+
+/// While this exists, SIGSEGV and SIGSTKFLT are ignored in truth if the program ignores them: a program that is executed
+/// inherits that.
+pub struct Ignored([Action; 2]);
+
+impl Ignored {
+    /// `None`: the program does not ignore SIGSEGV.
+    pub fn begin() -> Option<Self> {
+        let wanted = is_virtual().then(get).filter(|wanted| wanted.handler == libc::SIG_IGN && is_ours())?;
+        // A vfork child, or a forked one without threads, is alone with its actions. Elsewhere a checkpoint would kill.
+        if PROCESS.load(Relaxed) == sys::process() {
+            open_everything(Refusal::Executing);
         }
-        from_libc(&old.assume_init())
-    };
-    writing.set(program);
-    if !install_with(program) {
-        return false;
+        // SAFETY: actions that call nothing, or what the program set for SIGSTKFLT, for that.
+        unsafe {
+            let ours = sys::set_action(libc::SIGSEGV, &wanted).ok()?;
+            let kept = sys::set_action(STAND_IN, &set_own(None)).unwrap_or(wanted);
+            Some(Self([ours, kept]))
+        }
     }
+}
+
+impl Drop for Ignored {
+    fn drop(&mut self) {
+        for (signal, action) in [libc::SIGSEGV, STAND_IN].into_iter().zip(&self.0) {
+            // SAFETY: what was in force before.
+            let _ = unsafe { sys::set_action(signal, action) };
+        }
+    }
+}
+
+/// The right to install: with all signals blocked, so that no handler waits for the thread that it interrupted.
+struct Installing(#[expect(dead_code, reason = "held for its end")] sys::Quiet);
+
+impl Installing {
+    fn begin() -> Self {
+        let quiet = sys::Quiet::begin();
+        while INSTALLING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
+            sys::yield_now();
+        }
+        Self(quiet)
+    }
+}
+
+impl Drop for Installing {
+    fn drop(&mut self) {
+        INSTALLING.store(false, Release);
+    }
+}
+
+/// Puts our handler in place, in front of the program's, or looks whether it still is. The error says why nothing may
+/// be armed.
+pub fn install() -> Result<(), Refusal> {
+    if let Some(why) = BARRED.load(Acquire).checked_sub(1).and_then(|why| Refusal::ALL.get(why)) {
+        return Err(*why);
+    }
+    let _installing = Installing::begin();
+    if is_virtual() {
+        return keep();
+    }
+    let before = sys::action(libc::SIGSEGV).map_err(|_| Refusal::HandlerLost)?;
+    // A runtime that installs its handler by a raw system call (Go) makes other raw calls too, and installs it again.
+    let unseen = ![libc::SIG_DFL, libc::SIG_IGN, SEEN.load(Acquire)].contains(&before.handler);
+    if unseen || !learn_restorer() {
+        return Err(Refusal::HandlerLost);
+    }
+    // SAFETY: as in `set`; the action was in force for the signal that it stands for.
+    unsafe { sys::set_action(STAND_IN, &before) }.map_err(|_| Refusal::HandlerLost)?;
+    if !put_in_place(&before) {
+        return Err(Refusal::HandlerLost);
+    }
+    PROCESS.store(sys::process(), Relaxed);
     INSTALLED.store(true, Release);
-    is_ours()
+    Ok(())
 }
 
 /// Whether the kernel would call us: a handler can be installed past every library (Go, Mono).
 pub fn is_ours() -> bool {
-    sys::real_handler(libc::SIGSEGV) == Ok(super::on_sigsegv as *const () as usize)
+    sys::action(libc::SIGSEGV).is_ok_and(|action| action.handler == ours())
 }
 
-/// The default action, for good. Everything must be lifted before.
+/// Looks whether our handler is still in place, and lets go of everything if it is not.
+pub fn keep() -> Result<(), Refusal> {
+    if is_ours() { Ok(()) } else { Err(bar(Refusal::HandlerLost)) }
+}
+
+/// Opens everything, and lets nothing be armed in this process from here on.
+pub fn bar(why: Refusal) -> Refusal {
+    BARRED.store(why as usize + 1, Release);
+    open_everything(why);
+    why
+}
+
+/// The default action of SIGSEGV, in force. Everything must be open before.
 pub fn uninstall() {
-    INSTALLED.store(false, Release);
-    if let Some(sigaction) = next::sigaction() {
-        let default = Disposition { handler: libc::SIG_DFL, flags: 0, mask: 0 };
-        // SAFETY: a valid action; sigaction is async-signal-safe (signal-safety(7)).
-        unsafe { sigaction(libc::SIGSEGV, &to_libc(default), core::ptr::null_mut()) };
-    }
+    // SAFETY: the default action calls nothing.
+    let _ = unsafe { sys::set_action(libc::SIGSEGV, &Action::default()) };
 }
 
-fn install_with(program: Disposition) -> bool {
-    let Some(sigaction) = next::sigaction() else { return false };
+/// Learns libc's restorer, from what it adds to an action of the signal that stands in; what the program had set for
+/// that is kept for it.
+fn learn_restorer() -> bool {
+    let (Some(sigaction), Ok(own)) = (next::sigaction(), sys::action(STAND_IN)) else { return false };
+    // SAFETY: sigaction is plain data, for which zero is a value.
+    let default: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: a valid action (sigaction(2)): the default one.
+    if unsafe { sigaction(STAND_IN, &default, core::ptr::null_mut()) } != 0 {
+        return false;
+    }
+    let Ok(as_libc_sets) = sys::action(STAND_IN) else { return false };
+    RESTORER.store(as_libc_sets.restorer, Relaxed);
+    RESTORER_FLAG.store(as_libc_sets.flags & SA_RESTORER, Relaxed);
+    set_own(Some(&own));
+    true
+}
+
+fn with_restorer(action: &Action) -> Action {
+    let flags = action.flags | RESTORER_FLAG.load(Relaxed);
+    Action { flags, restorer: RESTORER.load(Relaxed), ..*action }
+}
+
+fn ours() -> usize {
+    super::on_sigsegv as *const () as usize
+}
+
+/// Our action in front of the program's.
+fn in_front_of(program: &Action) -> Action {
     // SA_SIGINFO: the address is all that we go by.
     // SA_ONSTACK: as the program has it for its own handler, so that this runs on the stack that it expects; without
     // a handler of its own, on the alternate stack if there is one (Go demands it; small stacks need it).
-    let on_stack = match program.handler {
-        libc::SIG_DFL | libc::SIG_IGN => libc::SA_ONSTACK,
-        _ => program.flags & libc::SA_ONSTACK,
+    // SA_RESTART: as the program has it; without a handler of its own, calls go on as when a signal is ignored.
+    let passed_on = (libc::SA_ONSTACK | libc::SA_RESTART) as u64;
+    let flags = match program.handler {
+        libc::SIG_DFL | libc::SIG_IGN => passed_on,
+        _ => program.flags & passed_on,
     };
-    let ours = Disposition {
-        handler: super::on_sigsegv as *const () as usize,
-        flags: libc::SA_SIGINFO | on_stack,
-        // All: no handler of the program's runs on top of ours, where it could unmap what we hold.
-        mask: SignalSet::MAX,
-    };
-    // SAFETY: a valid action with a handler for SA_SIGINFO.
-    unsafe { sigaction(libc::SIGSEGV, &to_libc(ours), core::ptr::null_mut()) == 0 }
+    with_restorer(&Action {
+        handler: ours(),
+        flags: libc::SA_SIGINFO as u64 | flags,
+        restorer: 0,
+        // All: no handler of the program's runs on top of ours, where it could unmap what we hold. All but the one that
+        // stands in: its bit is what the program had blocked when the signal came.
+        mask: SignalSet::MAX & !bit(STAND_IN),
+    })
 }
 
-/// The kernel's part of libc's larger `sigset_t` is its first word.
-pub fn from_libc(action: &libc::sigaction) -> Disposition {
-    // SAFETY: sigset_t is 128 bytes of plain data, at least as long and as aligned as the word read.
-    let mask = unsafe { (&raw const action.sa_mask).cast::<SignalSet>().read() };
-    Disposition { handler: action.sa_sigaction, flags: action.sa_flags, mask }
+fn put_in_place(program: &Action) -> bool {
+    // SAFETY: a handler for SA_SIGINFO, and libc's restorer.
+    unsafe { sys::set_action(libc::SIGSEGV, &in_front_of(program)) }.is_ok()
 }
 
-pub fn to_libc(disposition: Disposition) -> libc::sigaction {
-    // SAFETY: sigaction is plain data, for which zero is a value.
-    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
-    action.sa_sigaction = disposition.handler;
-    action.sa_flags = disposition.flags;
-    // SAFETY: as in `from_libc`.
-    unsafe { (&raw mut action.sa_mask).cast::<SignalSet>().write(disposition.mask) };
-    action
+/// Runs our handler on the stack that the program's one expects, if it is still in place.
+fn accommodate() {
+    let Ok(now) = sys::action(libc::SIGSEGV) else { return };
+    if now.handler != ours() {
+        bar(Refusal::HandlerLost);
+        return;
+    }
+    let wanted = get();
+    if in_front_of(&wanted).flags != now.flags {
+        put_in_place(&wanted);
+    }
 }

@@ -1,58 +1,134 @@
-//! A fault that is not ours: the program gets what it would have got without us.
+//! A SIGSEGV that is not ours: the program gets what it would have got without us.
 
-use super::disposition::{self, Disposition};
-use super::trip::give_up;
-use crate::handover;
-use crate::sys::{self, SignalSet, bit};
+use super::disposition;
+use super::stand_in::{self, STAND_IN};
+use crate::registry;
+use crate::sys::{self, Action, Addressee, SignalSet, bit};
+use crate::{handover, protect};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::*;
 use precache_contract::segment::Refusal;
 
-/// Calls the program's handler, or brings about the default action.
+/// Times that another thread is let finish what it does to a mapping.
+const PATIENCE: u32 = 10_000;
+
+/// Decides what is to happen; a function of the program's that is to be called with the same arguments, its mask in
+/// force already, or 0.
 ///
 /// # Safety
 /// `info` and `context` are what the kernel passed to the handler.
-pub unsafe fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+pub unsafe fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> usize {
     if let Some(segment) = handover::segment() {
         segment.counters.forwarded.fetch_add(1, Relaxed);
     }
-    // SAFETY: the caller's promise.
-    let from_kernel = unsafe { (*info).si_code } > 0;
+    // SAFETY: the caller's promise: a siginfo_t and a ucontext_t.
+    let (from_kernel, interrupted) = unsafe { ((*info).si_code > 0, mask_of(context)) };
+    // In force: all, but for the signal that stands in, which tells what was blocked when the signal came. (What a call
+    // like sigsuspend blocks is in force alone, and not in `interrupted`, to which the program returns.)
+    let now = sys::mask();
+    let blocked = stand_in::blocks(now) && stand_in::blocks(*interrupted);
     let wanted = disposition::get();
-    match wanted.handler {
-        // The kernel does not let a program ignore a fault: it dies as by default.
-        libc::SIG_IGN if !from_kernel => {}
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // Should the program live on after all, no checkpoint must be left without a handler.
-            give_up(Refusal::Dying);
-            disposition::uninstall();
-            if !from_kernel {
-                // SAFETY: the caller's promise. The signal is blocked here and kills on the way out.
-                let _ = unsafe { sys::raise_again(signal, info.cast()) };
-            }
-            // A fault happens again, with the default action, at the same instruction: the core shows what it would.
-        }
+    if called_by_the_program(from_kernel, now, *interrupted) {
+        // It chains to the handler that a raw system call told it was there before its own: the default action.
         // SAFETY: the caller's promise.
-        _ => unsafe { call(wanted, signal, info, context) },
+        unsafe { die(signal, from_kernel, info) };
+        return 0;
+    }
+    match wanted.handler {
+        _ if blocked && !from_kernel => {
+            // SAFETY: the caller's promise.
+            unsafe { defer(signal, info, interrupted) };
+            0
+        }
+        libc::SIG_IGN if !from_kernel => 0,
+        // The kernel lets no program ignore or block a fault: it dies as by default.
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: the caller's promise.
+            unsafe { die(signal, from_kernel, info) };
+            0
+        }
+        _ if blocked => {
+            // SAFETY: the caller's promise.
+            unsafe { die(signal, from_kernel, info) };
+            0
+        }
+        handler => {
+            prepare(&wanted, *interrupted);
+            handler
+        }
     }
 }
 
+/// The mask that is in force again when the handler returns.
+///
 /// # Safety
-/// As [`forward`]; `wanted` holds a function.
-unsafe fn call(wanted: Disposition, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    if wanted.flags & libc::SA_RESETHAND != 0 {
-        disposition::set(Disposition { handler: libc::SIG_DFL, ..wanted });
+/// `context` must be a `ucontext_t` that lives as long as the answer is used.
+unsafe fn mask_of<'a>(context: *mut c_void) -> &'a mut SignalSet {
+    // SAFETY: the caller's promise. Its mask is the kernel's set of 64 signals, from where rt_sigreturn(2) takes it.
+    unsafe { &mut *(&raw mut (*context.cast::<libc::ucontext_t>()).uc_sigmask).cast::<SignalSet>() }
+}
+
+/// Whether not the kernel called our handler, which has its own mask in force, but one of the program's.
+fn called_by_the_program(from_kernel: bool, now: SignalSet, interrupted: SignalSet) -> bool {
+    let all_blocked = now | bit(STAND_IN) | sys::UNBLOCKABLE == SignalSet::MAX;
+    // No fault happens inside a call like sigsuspend, whose mask differs from the interrupted one.
+    let as_interrupted = !from_kernel || stand_in::blocks(now) == stand_in::blocks(interrupted);
+    !(all_blocked && as_interrupted) && disposition::is_ours()
+}
+
+/// What the kernel does before it calls a handler.
+fn prepare(wanted: &Action, interrupted: SignalSet) {
+    if wanted.flags & libc::SA_RESETHAND as u32 as u64 != 0 {
+        disposition::reset(wanted);
     }
-    // SAFETY: the kernel passes a ucontext_t, and its mask is the kernel's set of 64 signals (rt_sigreturn takes it
-    // from there when the handler returns).
-    let interrupted =
-        unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask).cast::<SignalSet>().read() };
-    // SIGSEGV stays open: the program's handler may read mapped data too, and a fault while it is blocked kills.
-    sys::set_mask((interrupted | wanted.mask) & !bit(libc::SIGSEGV));
-    // SAFETY: the program installed this address as a handler. Without SA_SIGINFO it ignores two of the arguments, as
-    // it does when the kernel calls it.
-    unsafe {
-        let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = core::mem::transmute(wanted.handler);
-        handler(signal, info, context);
+    let itself = if wanted.flags & libc::SA_NODEFER as u64 == 0 { bit(libc::SIGSEGV) } else { 0 };
+    sys::set_mask(stand_in::kernel_form(stand_in::program_form(interrupted) | wanted.mask | itself));
+}
+
+/// The default action.
+///
+/// # Safety
+/// As [`forward`].
+unsafe fn die(signal: c_int, from_kernel: bool, info: *mut libc::siginfo_t) {
+    // Should the program live on after all, no checkpoint must be left without a handler.
+    open_everything(Refusal::Dying);
+    disposition::uninstall();
+    if !from_kernel {
+        // SAFETY: the caller's promise. The signal is blocked here and kills on the way out.
+        let _ = unsafe { sys::raise_again(Addressee::Thread, signal, info.cast()) };
     }
+    // A fault happens again, with the default action, at the same instruction: the core shows what it would.
+}
+
+/// A signal that was sent while the program blocks it stays pending: from here on it is blocked in truth, so nothing
+/// may be armed any more.
+///
+/// # Safety
+/// As [`forward`].
+unsafe fn defer(signal: c_int, info: *mut libc::siginfo_t, interrupted: &mut SignalSet) {
+    disposition::bar(Refusal::Blocked);
+    *interrupted |= bit(libc::SIGSEGV);
+    // SAFETY: the caller's promise.
+    let to = if unsafe { (*info).si_code } == libc::SI_TKILL { Addressee::Thread } else { Addressee::Process };
+    // SAFETY: the caller's promise. Another thread that does not block it may take what was sent to the process.
+    let _ = unsafe { sys::raise_again(to, signal, info.cast()) };
+}
+
+/// Lets go of all mappings of this process, and waits for the threads that are at work on one: they hold their turn for
+/// microseconds, with all signals blocked, so this is not on top of any of them.
+pub fn open_everything(why: Refusal) {
+    registry::each_overlapping(0, usize::MAX, |held| {
+        for _ in 0..PATIENCE {
+            let Some(mut turn) = held.try_turn() else {
+                sys::yield_now();
+                continue;
+            };
+            if let Some(segment) = handover::segment().filter(|_| !turn.curtain().is_lifted()) {
+                segment.counters.refuse(why);
+            }
+            protect::lift(&held, &mut turn);
+            return;
+        }
+        held.doom();
+    });
 }

@@ -7,6 +7,7 @@
 pub mod attachment;
 pub mod disposition;
 mod forward;
+pub mod stand_in;
 mod trip;
 
 use core::ffi::{c_int, c_void};
@@ -15,19 +16,62 @@ pub use trip::{adopt, give_up, hit_for_call};
 
 /// Called by the kernel with all signals blocked: on SIGSEGV, whoever caused it.
 ///
+/// A handler of the program's is jumped to, not called: it finds the stack and the registers with which the kernel calls
+/// handlers, and returns to where they return, so that no backtrace and no stack pointer shows us.
+///
 /// # Safety
 /// For the kernel alone, as a handler installed with SA_SIGINFO.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
 pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // Three words pushed align the stack for the call (System V ABI, 3.2.2).
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "call {decide}",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "mov r11, rax",
+        "xor eax, eax",
+        "test r11, r11",
+        "jz 2f",
+        "jmp r11",
+        "2: ret",
+        decide = sym decide,
+    )
+}
+
+/// The same, by a call.
+///
+/// # Safety
+/// For the kernel alone, as a handler installed with SA_SIGINFO.
+#[cfg(not(target_arch = "x86_64"))]
+pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel's arguments. The program installed the address as a handler; without SA_SIGINFO it ignores two
+    // of the arguments, as it does when the kernel calls it.
+    unsafe {
+        let handler = decide(signal, info, context);
+        if handler != 0 {
+            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = core::mem::transmute(handler);
+            handler(signal, info, context);
+        }
+    }
+}
+
+/// Does what is to be done; the answer is a handler of the program's that is to run now, or 0.
+unsafe extern "C" fn decide(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> usize {
     // SAFETY: the kernel passes a siginfo_t and a ucontext_t to a handler with SA_SIGINFO (sigaction(2)).
     let (code, address, is_write) = unsafe { ((*info).si_code, (*info).si_addr() as usize, is_write(context)) };
     // Only the kernel's own word counts: a signal sent by a program can claim any address (si_code <= 0), and other
     // faults than a missing page or permission are not made by checkpoints.
     let by_protection = code == SEGV_MAPERR || code == SEGV_ACCERR;
     if by_protection && trip::on_fault(address, is_write) {
-        return;
+        return 0;
     }
     // SAFETY: as above.
-    unsafe { forward::forward(signal, info, context) };
+    unsafe { forward::forward(signal, info, context) }
 }
 
 /// `si_code` of a fault on a guard region, on x86-64 and arm64.

@@ -4,4 +4,5 @@
 pub mod buffers;
 pub mod files;
 pub mod memory;
+pub mod programs;
 pub mod signals;

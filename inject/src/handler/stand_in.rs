@@ -1,0 +1,98 @@
+//! The program's view of SIGSEGV, kept by the kernel under the number of a signal that nothing sends.
+//!
+//! SIGSEGV itself is never blocked, for a checkpoint hit while it is blocked kills. What the program wants of it is set
+//! for SIGSTKFLT instead ("stack fault on coprocessor (unused)", signal(7)): its bit in a thread's mask is the program's
+//! bit for SIGSEGV, and its action is the program's (`disposition`). So the kernel does with it what it does with any
+//! signal: threads and forked children inherit it, handlers run with it and return from it, longjmp and setcontext
+//! restore it, a vfork child has an action of its own.
+//!
+//! The *program's form* of a set is what the program asks for and reads back, the *kernel's form* what is in force.
+
+use crate::sys::{self, SignalSet, bit};
+use core::ffi::c_int;
+
+/// The signal that stands in for SIGSEGV.
+pub const STAND_IN: c_int = 16;
+
+/// A real-time signal of no fixed use, whose bit also answers for SIGSTKFLT's own: both are in full sets and in none
+/// else.
+const WITNESS: c_int = 60;
+
+const SEGV: SignalSet = bit(libc::SIGSEGV);
+const STOOD_FOR: SignalSet = bit(STAND_IN);
+
+/// Whether a call about this signal concerns what is kept here.
+pub const fn concerns(signal: c_int) -> bool {
+    signal == libc::SIGSEGV || signal == STAND_IN
+}
+
+/// What to block so that the program finds these blocked.
+pub const fn kernel_form(program: SignalSet) -> SignalSet {
+    let others = program & !(SEGV | STOOD_FOR);
+    if program & SEGV != 0 { others | STOOD_FOR } else { others }
+}
+
+/// What the program finds blocked when these are. SIGSEGV itself is when it was blocked past us, or is pending.
+pub const fn program_form(kernel: SignalSet) -> SignalSet {
+    let others = kernel & !(SEGV | STOOD_FOR);
+    let segv = if kernel & (SEGV | STOOD_FOR) != 0 { SEGV } else { 0 };
+    let own = if kernel & bit(WITNESS) != 0 { STOOD_FOR } else { 0 };
+    others | segv | own
+}
+
+/// The same for a change of a mask: what is to be unblocked includes SIGSEGV itself.
+pub const fn change_form(how: c_int, program: SignalSet) -> SignalSet {
+    kernel_form(program) | if how == libc::SIG_UNBLOCK { program & SEGV } else { 0 }
+}
+
+/// Whether this mask, in the kernel's form, blocks SIGSEGV for the program.
+pub const fn blocks(kernel: SignalSet) -> bool {
+    kernel & STOOD_FOR != 0
+}
+
+/// Changes the calling thread's mask as the program wants; the answer is the one before, in its form too.
+pub fn change_mask(how: c_int, program: SignalSet) -> SignalSet {
+    program_form(sys::change_mask(how, change_form(how, program) & !sys::LIBC_INTERNAL))
+}
+
+/// Unblocks SIGSEGV for the calling thread, if it is blocked: by whoever executed this program, or by a raw system
+/// call. The program goes on to find it blocked.
+pub fn settle_mask() {
+    let now = sys::mask();
+    if now & SEGV != 0 {
+        sys::set_mask(kernel_form(now));
+    }
+}
+
+/// At the start of a program SIGSTKFLT stands for nothing yet.
+pub fn begin() {
+    let now = sys::mask();
+    if now & (SEGV | STOOD_FOR) != 0 {
+        sys::set_mask(kernel_form(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read back of every set in which SIGSTKFLT and its witness go together.
+    #[test]
+    fn sets_come_back_as_they_went() {
+        let all = SignalSet::MAX;
+        let sets = [0, all, SEGV, all & !SEGV, bit(libc::SIGUSR1), bit(libc::SIGUSR1) | SEGV, all & !bit(libc::SIGBUS)];
+        for set in sets {
+            assert_eq!(program_form(kernel_form(set)), set, "{set:x}");
+            assert_eq!(kernel_form(set) & SEGV, 0, "{set:x}");
+            assert_eq!(blocks(kernel_form(set)), set & SEGV != 0, "{set:x}");
+        }
+    }
+
+    #[test]
+    fn what_is_blocked_past_us_is_found_and_can_be_undone() {
+        assert_eq!(program_form(SEGV), SEGV);
+        assert_eq!(change_form(libc::SIG_UNBLOCK, SEGV), SEGV | STOOD_FOR);
+        assert_eq!(change_form(libc::SIG_BLOCK, SEGV), STOOD_FOR);
+        assert_eq!(change_form(libc::SIG_UNBLOCK, STOOD_FOR), 0, "SIGSTKFLT alone changes nothing");
+    }
+}

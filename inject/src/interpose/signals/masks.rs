@@ -1,0 +1,111 @@
+//! Calls that set or ask for the calling thread's mask.
+
+use super::{full_set, instead_of, ours, reveal};
+use crate::handler::stand_in;
+use crate::sys::{SignalSet, bit};
+use crate::{interpose, settings};
+use core::ffi::c_int;
+
+/// Blocks or unblocks one signal; the answer is the mask before. What concerns the signal that stands in for SIGSEGV
+/// changes nothing.
+pub fn change(how: c_int, signal: c_int) -> SignalSet {
+    stand_in::change_mask(how, bit(signal))
+}
+
+macro_rules! set_mask {
+    ($($(#[$doc:meta])* fn $name:ident, missing $missing:expr;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int; missing $missing; |next| {
+                // SAFETY: the program's own call, with its sets, or one like it.
+                unsafe {
+                    let inner = instead_of(set, |program| stand_in::change_form(how, program));
+                    let result = next(how, inner.as_ref().map_or(set, core::ptr::from_ref), old);
+                    if result == 0 {
+                        reveal(old);
+                    }
+                    result
+                }
+            }
+        }
+    )*};
+}
+
+set_mask! {
+    /// sigprocmask(2).
+    fn sigprocmask, missing -1;
+    /// pthread_sigmask(3).
+    fn pthread_sigmask, missing libc::EINVAL;
+}
+
+macro_rules! one_signal {
+    ($($(#[$doc:meta])* fn $name:ident => $how:expr;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name(signal: c_int) -> c_int; missing -1; |next| {
+                if ours(signal) {
+                    change($how, signal);
+                    return 0;
+                }
+                // SAFETY: the program's own call.
+                unsafe { next(signal) }
+            }
+        }
+    )*};
+}
+
+one_signal! {
+    /// sighold(3).
+    fn sighold => libc::SIG_BLOCK;
+    /// sigrelse(3).
+    fn sigrelse => libc::SIG_UNBLOCK;
+}
+
+/// The historic calls that take a mask of the first 32 signals.
+macro_rules! short_mask {
+    ($($(#[$doc:meta])* fn $name:ident => $how:expr;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name(mask: c_int) -> c_int; missing -1; |next| {
+                if settings::get().is_some() {
+                    return stand_in::change_mask($how, SignalSet::from(mask as u32)) as c_int;
+                }
+                // SAFETY: the program's own call.
+                unsafe { next(mask) }
+            }
+        }
+    )*};
+}
+
+short_mask! {
+    /// sigblock(3).
+    fn sigblock => libc::SIG_BLOCK;
+    /// sigsetmask(3).
+    fn sigsetmask => libc::SIG_SETMASK;
+}
+
+interpose! {
+    /// siggetmask(3).
+    fn siggetmask() -> c_int; missing -1; |next| {
+        if settings::get().is_some() {
+            return stand_in::change_mask(libc::SIG_BLOCK, 0) as c_int;
+        }
+        // SAFETY: the program's own call.
+        unsafe { next() }
+    }
+}
+
+/// The set that a call waits with in place of the program's.
+///
+/// # Safety
+/// `set` must be null or point to a `sigset_t`.
+pub unsafe fn to_wait_with(set: *const libc::sigset_t) -> Option<libc::sigset_t> {
+    // SAFETY: the caller's promise.
+    unsafe { instead_of(set, stand_in::kernel_form) }
+}
+
+/// The calling thread's mask without one signal, in the kernel's form.
+pub fn mask_without(signal: c_int) -> libc::sigset_t {
+    let now = stand_in::change_mask(libc::SIG_BLOCK, 0);
+    full_set(stand_in::kernel_form(now & !bit(signal)))
+}

@@ -1,0 +1,99 @@
+/* Expected: faults of the program's own end it with the native signal, siginfo and registers: the instruction pointer at
+ * the end is that of the faulting instruction, as a core would show it. */
+#include "signals.h"
+#include <sys/ptrace.h>
+#include <sys/user.h>
+
+static void null_pointer(void)
+{
+	fault();
+}
+
+static void wild_pointer(void)
+{
+	*(volatile char *)0x123456789000 = 1;
+}
+
+static void not_canonical(void)
+{
+	*(volatile char *)0x8000000000000123 = 1;
+}
+
+static void jump(void)
+{
+	((void (*)(void))0x1230)();
+}
+
+static void write_to_read_only(void)
+{
+	base[60 * MIB] = 1;
+}
+
+static void read_past_the_end(void)
+{
+	/* SIGBUS */
+	volatile char *past = mmap(NULL, file_length + PAGE, PROT_READ, MAP_SHARED, file_descriptor, 0);
+	(void)past[file_length];
+}
+
+static void trap(void)
+{
+	__builtin_trap();
+}
+
+/* Lets the child run to its end; every stop by a signal that the program caused is passed on. */
+static void traced(const char *name, void (*part)(void))
+{
+	int status;
+	struct user_regs_struct registers = { .rip = 0 };
+	siginfo_t info = { .si_code = 0 };
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		raise(SIGSTOP);
+		read_on(8 * MIB);
+		part();
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL);
+	ptrace(PTRACE_CONT, pid, 0, 0);
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		int signal = WSTOPSIG(status);
+		if (status >> 16 == PTRACE_EVENT_EXIT) {
+			ptrace(PTRACE_GETREGS, pid, 0, &registers);
+			signal = 0;
+		} else {
+			ptrace(PTRACE_GETSIGINFO, pid, 0, &info);
+		}
+		ptrace(PTRACE_CONT, pid, 0, signal);
+	}
+	uintptr_t code = (uintptr_t)(part == null_pointer ? fault : part);
+	/* The address of a trap is that of the instruction. */
+	uintptr_t address = (uintptr_t)info.si_addr - (WTERMSIG(status) == SIGSEGV ? 0 : code);
+	printf("%s: signal %d, code %d, address %#lx, at %+ld\n", name, WTERMSIG(status), info.si_code, address,
+	       (long)(registers.rip - code));
+}
+
+int main(int count, char **arguments)
+{
+	(void)count;
+	base = map_file(arguments, PROT_READ, MAP_SHARED);
+	read_on(MIB);
+	struct { const char *name; void (*part)(void); } parts[] = {
+		{ "null_pointer", null_pointer }, { "wild_pointer", wild_pointer }, { "not_canonical", not_canonical },
+		{ "jump", jump }, { "write_to_read_only", write_to_read_only }, { "read_past_the_end", read_past_the_end },
+		{ "trap", trap },
+	};
+	for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
+		apart(parts[i].name, parts[i].part);
+		/* Addresses of mappings differ from run to run, and so does where a jump ends. */
+		if (parts[i].part != write_to_read_only && parts[i].part != read_past_the_end && parts[i].part != jump)
+			traced(parts[i].name, parts[i].part);
+	}
+	read_on(file_length - 2 * MIB);
+	fflush(stdout);
+	fault();
+	return 0;
+}
