@@ -1,7 +1,7 @@
 //! Calls that execute programs: these inherit the mask and the ignored signals that the caller has set, and not what is
 //! in force in its place.
 
-use crate::handler::disposition::{self, Ignored};
+use crate::handler::disposition::Ignored;
 use crate::handler::stand_in;
 use crate::sys::{self, SignalSet};
 use crate::{interpose, settings};

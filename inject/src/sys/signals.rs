@@ -94,6 +94,9 @@ pub enum Addressee {
 
 /// Sends the calling thread or process the very signal that `info` describes; it stays pending while blocked.
 ///
+/// Only the first thread of a process may send it what another process sent by kill(2) (rt_sigqueueinfo(2): EPERM); from
+/// another thread it is sent by kill(2), and names this process as its sender.
+///
 /// # Safety
 /// `info` must point to a `siginfo_t`.
 pub unsafe fn raise_again(to: Addressee, signal: c_int, info: *const c_void) -> Result<()> {
@@ -101,10 +104,9 @@ pub unsafe fn raise_again(to: Addressee, signal: c_int, info: *const c_void) -> 
     unsafe {
         let process = syscall!(Sysno::getpid)?;
         match to {
-            Addressee::Process => syscall!(Sysno::rt_sigqueueinfo, process, signal, info),
-            Addressee::Thread => {
-                syscall!(Sysno::rt_tgsigqueueinfo, process, syscall!(Sysno::gettid)?, signal, info)
-            }
+            Addressee::Process => syscall!(Sysno::rt_sigqueueinfo, process, signal, info)
+                .or_else(|_| syscall!(Sysno::kill, process, signal)),
+            Addressee::Thread => syscall!(Sysno::rt_tgsigqueueinfo, process, syscall!(Sysno::gettid)?, signal, info),
         }
     }
     .map(drop)

@@ -81,6 +81,7 @@ int main(int count, char **arguments)
 	(void)count;
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_on(MIB);
+	rendezvous();
 	struct { const char *name; void (*part)(void); } parts[] = {
 		{ "null_pointer", null_pointer }, { "wild_pointer", wild_pointer }, { "not_canonical", not_canonical },
 		{ "jump", jump }, { "write_to_read_only", write_to_read_only }, { "read_past_the_end", read_past_the_end },

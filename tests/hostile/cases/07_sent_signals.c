@@ -54,6 +54,7 @@ int main(int count, char **arguments)
 	(void)count;
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_on(4 * MIB);
+	rendezvous();
 	signal(SIGSEGV, SIG_IGN);
 	send_all();
 	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };

@@ -79,6 +79,7 @@ int main(int count, char **arguments)
 	is("before mapping", &old);
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_on(4 * MIB);
+	rendezvous();
 	try();
 	sigaction(SIGSEGV, &two, &before);
 	is("replaced", &before);

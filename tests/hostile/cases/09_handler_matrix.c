@@ -88,6 +88,7 @@ int main(int count, char **arguments)
 			snprintf(how, sizeof how, "flags %u, mask %u", which, mask);
 			try(how);
 		}
+	rendezvous();
 	printf("signal: old %s\n", signal(SIGSEGV, plain) == SIG_ERR ? "error" : "some");
 	try("signal");
 	bsd_signal(SIGSEGV, plain);

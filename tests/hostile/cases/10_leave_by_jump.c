@@ -37,6 +37,7 @@ int main(int count, char **arguments)
 			read_on(MIB / 4);
 	}
 	printf("%d rounds\n%s\n", rounds, letters(mask_now()));
+	rendezvous();
 	by_context = 1;
 	volatile int left = 1000;
 	getcontext(&here);

@@ -97,6 +97,7 @@ int main(int count, char **arguments)
 	printf("sigsetmask: %x\n", sigsetmask(0));
 	tell("none");
 
+	rendezvous();
 	pthread_attr_t attributes;
 	pthread_attr_init(&attributes);
 	pthread_attr_setsigmask_np(&attributes, &segv);

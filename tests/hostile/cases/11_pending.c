@@ -224,6 +224,7 @@ int main(int count, char **arguments)
 	(void)count;
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_on(MIB);
+	rendezvous();
 	apart("raised", raised);
 	apart("killed", killed);
 	apart("waited for", waited_for);

@@ -70,6 +70,7 @@ int main(int count, char **arguments)
 			fail("pthread_create");
 		pthread_join(id, NULL);
 	}
+	rendezvous();
 	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 	sigaction(SIGSEGV, &action, NULL);
 	size_t least = getauxval(AT_MINSIGSTKSZ);

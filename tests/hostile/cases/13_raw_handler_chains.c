@@ -20,6 +20,7 @@ int main(int count, char **arguments)
 	sigaction(SIGSEGV, &action, NULL);
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_on(8 * MIB);
+	rendezvous();
 	syscall(SYS_rt_sigaction, SIGSEGV, NULL, &before, 8);
 	install_raw(chaining);
 	read_on(file_length - position);

@@ -92,6 +92,7 @@ int main(int count, char **arguments)
 		return 0;
 	}
 	read_on(4 * MIB);
+	rendezvous();
 	signal(SIGSEGV, handler);
 	all_ways(arguments);
 	if (!sigsetjmp(out, 1))

@@ -52,6 +52,8 @@ int main(int count, char **arguments)
 	pthread_key_create(&key, of_the_key);
 	if (pipe(ends))
 		fail("pipe");
+	read_on(4 * MIB);
+	rendezvous();
 	for (way = 0; way < 5; way++) {
 		pthread_t thread;
 		void *result;

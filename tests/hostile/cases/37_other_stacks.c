@@ -48,6 +48,7 @@ int main(int count, char **arguments)
 		coroutines[number].uc_stack.ss_size = sizeof stacks[number];
 		makecontext(&coroutines[number], (void (*)(void))coroutine, 1, number);
 	}
+	rendezvous();
 	for (int round = 0; round < 12; round++) {
 		skipped_fault();
 		printf("round %d: %d faults, %d steps, %s\n", round, faults, steps, letters(mask_now()));

@@ -160,7 +160,7 @@ set_handler! {
 fn set_or_hold(signal: c_int, handler: Handler) -> Handler {
     let hold = handler == SIG_HOLD;
     let old = match hold {
-        true => current(signal),
+        true => current(signal).handler,
         false => set_simple(signal, handler, 0, 0),
     };
     if old == libc::SIG_ERR {
@@ -168,13 +168,6 @@ fn set_or_hold(signal: c_int, handler: Handler) -> Handler {
     }
     let before = super::masks::change(if hold { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK }, signal);
     if before & bit(signal) != 0 { SIG_HOLD } else { old }
-}
-
-fn current(signal: c_int) -> Handler {
-    let mut now = to_libc(Action::default());
-    let Some(next) = next::sigaction() else { return libc::SIG_ERR };
-    // SAFETY: null asks only (sigaction(2)).
-    if unsafe { change(next, signal, core::ptr::null(), &mut now) } == 0 { now.sa_sigaction } else { libc::SIG_ERR }
 }
 
 interpose! {
@@ -228,7 +221,7 @@ interpose! {
         }
         // SAFETY: null or valid vectors, as the call demands.
         let (wanted, old) = unsafe { (vector.as_ref(), old.as_mut()) };
-        let before = current_action(signal);
+        let before = current(signal);
         if let Some(wanted) = wanted {
             let restart = if wanted.flags & SV_INTERRUPT == 0 { libc::SA_RESTART } else { 0 };
             let flags = VEC_FLAGS.iter().filter(|(vec, _)| wanted.flags & vec != 0).fold(restart, |all, (_, flag)| all | flag);
@@ -249,7 +242,7 @@ interpose! {
     }
 }
 
-fn current_action(signal: c_int) -> Action {
+fn current(signal: c_int) -> Action {
     let mut now = to_libc(Action::default());
     if let Some(next) = next::sigaction() {
         // SAFETY: null asks only (sigaction(2)).
