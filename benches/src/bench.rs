@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 
 use crate::data;
 use crate::options::{Options, Settings};
+use crate::pairs::Count;
 use crate::programs::Programs;
 use crate::storage::{Kind, Storage};
 
@@ -31,6 +33,11 @@ impl Bench {
 
     pub fn size(&self) -> u64 {
         self.settings.size.expect("defaults are filled in")
+    }
+
+    /// So many pairs for a row, unless it takes too long.
+    pub fn count(&self, most: u32) -> Count {
+        Count { most, patience: Duration::from_secs(self.settings.row_seconds.expect("defaults are filled in")) }
     }
 
     /// The storage to measure on, as asked for; slow storage is left out, with a word, where it cannot be mounted.

@@ -41,6 +41,11 @@ impl Configuration {
     pub const PAPER: [Self; 4] = [Self::Baseline, Self::PrefetchOff, Self::PrefetchOn, Self::Warm];
     pub const PEERS: [Self; 5] = [Self::PlainMap, Self::Sequential, Self::Vmtouch, Self::Cat, Self::ReadAhead];
 
+    /// Whether it is what one could do instead, the plain reader included.
+    pub fn is_peer(self) -> bool {
+        self == Self::Baseline || Self::PEERS.contains(&self)
+    }
+
     pub fn label(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",

@@ -20,6 +20,19 @@ pub fn lmdb(bench: &Bench, size: u64) -> anyhow::Result<PathBuf> {
     })
 }
 
+/// A folder with a file, `data.mdb` although it is none, of so many bytes.
+pub fn flat(bench: &Bench, size: u64) -> anyhow::Result<PathBuf> {
+    make(bench, &format!("flat-{}K", size >> 10), |folder| {
+        fs::create_dir_all(folder)?;
+        let mut maker = Command::new(bench.programs.path("make-lmdb"));
+        maker.arg("--flat").arg(folder.join("data.mdb")).args(["--size", &size.to_string()]).stdout(Stdio::null());
+        let status = maker.status().context("cannot start make-lmdb")?;
+        ensure!(status.success(), "make-lmdb failed with {status}");
+        File::open(folder.join("data.mdb"))?.sync_all()?;
+        Ok(())
+    })
+}
+
 /// A folder with a file, `vast`, of this length that takes no room.
 pub fn sparse(bench: &Bench, length: u64) -> anyhow::Result<PathBuf> {
     make(bench, &format!("sparse-{}G", length >> 30), |folder| {

@@ -4,9 +4,9 @@ use std::fs;
 use std::process::Command;
 
 use procfs::{CpuInfo, Current, LoadAverage, Meminfo};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: String,
     pub cores: usize,
@@ -38,6 +38,13 @@ impl Machine {
             load_average: LoadAverage::current().map_or(0.0, |load| load.one),
             commit: told_by("git", &["rev-parse", "--short", "HEAD"]),
         }
+    }
+
+    /// Whether figures of both may stand in one table.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let hardware =
+            |machine: &Self| (machine.cpu.clone(), machine.cores, machine.memory_bytes, machine.kernel.clone());
+        hardware(self) == hardware(other)
     }
 
     /// One line for people.

@@ -1,16 +1,21 @@
 //! precache-bench: measures what precache promises, beside what else one could do.
 
+mod bandwidth;
 mod bars;
 mod bench;
 mod cache;
+mod cgroup;
 mod configuration;
 mod data;
 mod demo;
 mod figure7;
 mod figure8;
+mod limits;
 mod machine;
 mod measure;
+mod mount;
 mod options;
+mod pairs;
 mod programs;
 mod readahead;
 mod results;
@@ -38,13 +43,15 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> anyhow::Result<()> {
     readahead::restore_on_signals()?;
     let bench = Bench::prepare(options)?;
-    match options.what {
+    match &options.what {
         What::Demo => demo::run(&bench),
         What::Figure7 => figure7::run(&bench),
         What::Figure8 => figure8::run(&bench),
         What::Bars => bars::run(&bench),
+        What::Limits { only } => limits::run(&bench, only),
         What::All => {
             bars::run(&bench)?;
+            limits::run(&bench, &[])?;
             figure7::run(&bench)?;
             figure8::run(&bench)
         }

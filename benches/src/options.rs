@@ -21,7 +21,7 @@ pub struct Options {
     pub settings: Settings,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum What {
     /// One table: a reader as it is, only detected, pre-cached, and from a warm cache
     Demo,
@@ -31,7 +31,13 @@ pub enum What {
     Figure8,
     /// What precache must reach, measured and judged
     Bars,
-    /// Bars and both figures
+    /// How near to the storage's limit precache comes, and that it is never in the way, measured and judged
+    Limits {
+        /// Measure only rows whose name begins so, and keep the other rows of the last run; repeatable [default: all]
+        #[arg(long, value_name = "NAME")]
+        only: Vec<String>,
+    },
+    /// Bars, limits and both figures
     All,
 }
 
@@ -57,6 +63,10 @@ pub struct Settings {
     /// Pairs of runs that tell what detecting costs
     #[arg(long, global = true, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub pairs: u32,
+
+    /// Seconds after which a row of the limits gets no more pairs [default: 60]
+    #[arg(long, global = true, value_name = "SECONDS")]
+    pub row_seconds: Option<u64>,
 
     /// Small data and few runs: shows that everything works, not how fast it is
     #[arg(long, global = true)]
@@ -90,6 +100,7 @@ impl Options {
         let (name, size) =
             if self.what == What::Demo { ("precache-demo", 1 << 30) } else { ("precache-bench", 2 << 30) };
         let size = *settings.size.get_or_insert(if settings.quick { 256 << 20 } else { size });
+        settings.row_seconds.get_or_insert(if settings.quick { 5 } else { 60 });
         settings.hdd_size.get_or_insert(size / 4);
         settings.pairs_size.get_or_insert((size / 8).max(256 << 20));
         let temporary = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);

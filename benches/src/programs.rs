@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::unistd::User;
+use procfs::process::Process;
 
 /// Everything that another user must be able to run.
 const NAMES: [&str; 7] =
@@ -76,6 +77,22 @@ impl Programs {
         };
         command.args(words).env("HOME", &self.home).env_remove("XDG_CACHE_HOME").env_remove("XDG_RUNTIME_DIR");
         command
+    }
+
+    /// The optimizers that run now: processes of our program as `precache service`.
+    pub fn services(&self) -> procfs::ProcResult<Vec<Process>> {
+        let program = self.path("precache-run");
+        let is_service = |process: &Process| {
+            process.exe().is_ok_and(|exe| exe == program)
+                && process.cmdline().is_ok_and(|words| words.get(1).is_some_and(|word| word == "service"))
+        };
+        Ok(procfs::process::all_processes()?.flatten().filter(is_service).collect())
+    }
+
+    /// Whether precache-run has this option.
+    pub fn has_option(&self, option: &str) -> bool {
+        let help = Command::new(self.path("precache-run")).arg("--help").output();
+        help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).split_whitespace().any(|word| word == option))
     }
 
     pub fn is_other_user(&self) -> bool {

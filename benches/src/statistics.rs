@@ -1,5 +1,7 @@
 //! Medians, spreads, and how sure one can be of a ratio.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// Resamples of a bootstrap.
@@ -50,6 +52,12 @@ impl Ratio {
         medians.sort_by(f64::total_cmp);
         let quantile = |share: f64| medians[(share * (RESAMPLES - 1) as f64).round() as usize];
         Some(Self { pairs, median: middle, low: quantile(0.025), high: quantile(0.975) })
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} ({:.3} to {:.3}, {} pairs)", self.median, self.low, self.high, self.pairs)
     }
 }
 

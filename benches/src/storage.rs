@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -12,13 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::Bench;
 use crate::cache;
+use crate::mount::{Mount, Slow};
 use crate::readahead::ReadAhead;
 
 /// Seconds for the requests that depend on each other before the stream can start.
 const START: f64 = 0.02;
 
 /// The kernel's default, in KiB; also that of FUSE and NFS.
-const READ_AHEAD: u32 = 128;
+pub const READ_AHEAD: u32 = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -43,22 +42,21 @@ impl Kind {
     }
 
     pub fn is_slow(self) -> bool {
-        self.limits().is_some()
+        self.slow().is_some()
     }
 
-    /// Latency of a request, and bytes per second.
-    fn limits(self) -> Option<(Duration, u64)> {
+    /// What slowfs is then to be like.
+    pub fn slow(self) -> Option<Slow> {
         match self {
             Self::Local => None,
-            Self::RemoteSsd => Some((Duration::from_millis(2), 400_000_000)),
-            Self::RemoteHdd => Some((Duration::from_millis(10), 150_000_000)),
+            Self::RemoteSsd => Some(Slow::new(Duration::from_millis(2), 400_000_000)),
+            Self::RemoteHdd => Some(Slow::new(Duration::from_millis(10), 150_000_000)),
         }
     }
 
     /// The least time in which these bytes can be read, by someone who needs `warm` seconds when they are cached.
     pub fn limit(self, bytes: u64, warm: f64) -> Option<f64> {
-        let (_, bandwidth) = self.limits()?;
-        Some(warm.max(bytes as f64 / bandwidth as f64 + START))
+        Some(warm.max(bytes as f64 / self.slow()?.bandwidth as f64 + START))
     }
 }
 
@@ -94,32 +92,32 @@ impl Storage {
     }
 
     pub fn attach(bench: &Bench, kind: Kind, source: &Path) -> anyhow::Result<Self> {
-        let Some((latency, bandwidth)) = kind.limits() else {
-            let read_ahead = ReadAhead::set(READ_AHEAD, source).ok();
-            return Ok(Self {
+        match kind.slow() {
+            Some(slow) => Self::slow(bench, &slow, source),
+            None => Ok(Self {
                 view: source.to_owned(),
                 source: source.to_owned(),
                 mount: None,
-                _read_ahead: read_ahead,
-            });
-        };
-        let limits = [format!("--latency={}us", latency.as_micros()), format!("--bandwidth={bandwidth}")];
-        Self::mounted(bench, source, &limits)
+                _read_ahead: ReadAhead::set(READ_AHEAD, source).ok(),
+            }),
+        }
     }
 
-    /// slowfs as fast as it can be.
-    pub fn without_limits(bench: &Bench, source: &Path) -> anyhow::Result<Self> {
-        Self::mounted(bench, source, &[])
-    }
-
-    fn mounted(bench: &Bench, source: &Path, limits: &[String]) -> anyhow::Result<Self> {
-        let mount = Mount::new(bench, source, limits)?;
+    /// A slowfs like this one.
+    pub fn slow(bench: &Bench, slow: &Slow, source: &Path) -> anyhow::Result<Self> {
+        ensure!(Self::can_mount(), "slowfs cannot be mounted here");
+        let mount = Mount::new(bench, source, slow)?;
         Ok(Self { view: mount.point.clone(), source: source.to_owned(), mount: Some(mount), _read_ahead: None })
     }
 
     /// The folder as readers see it.
     pub fn folder(&self) -> &Path {
         &self.view
+    }
+
+    /// The folder itself.
+    pub fn source(&self) -> &Path {
+        &self.source
     }
 
     /// The LMDB's data file as readers see it.
@@ -160,41 +158,5 @@ impl Storage {
         let Some(mount) = &self.mount else { return Ok(None) };
         let text = fs::read(mount.point.join(".slowfs/counters.json")).context("slowfs does not count")?;
         Ok(Some(serde_json::from_slice::<Counters>(&text)?.total))
-    }
-}
-
-/// A slowfs mount: it ends with this value, or with this process.
-struct Mount {
-    process: Child,
-    point: PathBuf,
-}
-
-impl Mount {
-    fn new(bench: &Bench, source: &Path, limits: &[String]) -> anyhow::Result<Self> {
-        let point = bench.scratch().join("mount");
-        fs::create_dir_all(&point).with_context(|| format!("cannot make {}", point.display()))?;
-        let mut command = Command::new(bench.programs.path("slowfs"));
-        // FUSE would drop the cache at every open, and nothing would ever be warm.
-        command.args(["--until-stdin-closes", "--keep-cache", "--readahead", &format!("{READ_AHEAD}K")]).args(limits);
-        if bench.programs.is_other_user() {
-            command.arg("--allow-other");
-        }
-        command.arg(source).arg(&point).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().context("cannot start slowfs")?;
-        let mut line = String::new();
-        let output = process.stdout.as_mut().context("slowfs was given a pipe")?;
-        BufReader::new(output).read_line(&mut line)?;
-        let mount = Self { process, point };
-        ensure!(line.trim() == "ready", "slowfs did not mount at {}: it says above why", mount.point.display());
-        Ok(mount)
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        if let Err(error) = self.process.wait() {
-            eprintln!("{} may still be mounted: {error}", self.point.display());
-        }
     }
 }

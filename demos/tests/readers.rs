@@ -41,6 +41,20 @@ fn ranks_read_every_record_once_in_both_patterns() {
 }
 
 #[test]
+fn the_end_of_each_epoch_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    make_lmdb(directory.path(), "1");
+    let reader = Command::new(env!("CARGO_BIN_EXE_lmdb-reader"))
+        .arg(directory.path())
+        .args(["--epochs", "3", "--time"])
+        .output();
+    let told = String::from_utf8(reader.unwrap().stderr).unwrap();
+    let epochs: Vec<&str> =
+        told.lines().filter_map(|line| line.split("\"epoch\": ").nth(1)?.split(',').next()).collect();
+    assert_eq!(epochs, ["1", "2", "3"], "{told}");
+}
+
+#[test]
 fn the_same_seed_makes_the_same_data_set() {
     let [a, b, c] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     make_lmdb(a.path(), "1");

@@ -1,12 +1,11 @@
 //! In one pass every byte is fetched once, whatever number of processes want it.
 
-use super::Bar;
 use crate::bench::Bench;
 use crate::configuration::lmdb_reader;
 use crate::measure::Launch;
 use crate::results::table::mebibytes;
 use crate::storage::{Kind, Storage};
-use crate::verdict::Verdict;
+use crate::verdict::{Bar, Verdict};
 
 const BAR: f64 = 1.01;
 

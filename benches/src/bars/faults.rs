@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 
-use super::Bar;
 use crate::bench::Bench;
 use crate::configuration::{lmdb_reader, map_reader};
 use crate::measure::Launch;
 use crate::storage::{Kind, Storage};
-use crate::verdict::Verdict;
+use crate::verdict::{Bar, Verdict};
 
 const BAR: u32 = 8;
 

@@ -4,12 +4,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use super::Bar;
 use crate::bench::Bench;
 use crate::configuration::{lmdb_reader, map_reader};
 use crate::measure::Launch;
 use crate::storage::{Kind, Storage};
-use crate::verdict::Verdict;
+use crate::verdict::{Bar, Verdict};
 
 const PYTHON: &str = "/usr/bin/python3";
 /// Every way to protect, in both modes that protect.

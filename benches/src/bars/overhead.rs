@@ -1,11 +1,10 @@
 //! Detecting costs nothing that can be noticed.
 
-use super::Bar;
 use crate::bench::Bench;
 use crate::configuration::Configuration;
-use crate::statistics::Ratio;
+use crate::pairs::{Count, Pairs};
 use crate::storage::{Kind, Storage};
-use crate::verdict::Verdict;
+use crate::verdict::{Bar, Verdict};
 
 /// Distance between checkpoints unless the command line says otherwise.
 const DISTANCE: u64 = 8 << 20;
@@ -17,31 +16,23 @@ const BAR: f64 = 1.01;
 pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
     let kind = if Storage::can_mount() { Kind::RemoteSsd } else { Kind::Local };
     let storage = bench.storage(kind, bench.settings.pairs_size.expect("defaults are filled in"))?;
-    let (mut alone, mut detected, mut most_trips) = (Vec::new(), Vec::new(), 0);
-    for pair in 0..bench.settings.pairs {
-        // Who goes first changes, so that neither profits from what the other left behind.
-        let mut order = [Configuration::Baseline, Configuration::PrefetchOff];
-        if pair % 2 == 1 {
-            order.reverse();
-        }
-        for configuration in order {
-            let run = configuration.run(bench, &storage)?;
-            most_trips = most_trips.max(run.mappings().map(|mapping| mapping.trips).max().unwrap_or(0));
-            if configuration == Configuration::Baseline { &mut alone } else { &mut detected }.push(run.seconds);
-        }
-    }
-    let Some(ratio) = Ratio::of(&detected, &alone) else { return Ok(Vec::new()) };
+    let pairs = Pairs::alternate(
+        Count::exactly(bench.settings.pairs),
+        || Configuration::PrefetchOff.run(bench, &storage),
+        || Configuration::Baseline.run(bench, &storage),
+    )?;
+    let most_trips = pairs.ours.iter().flat_map(|run| run.mappings()).map(|mapping| mapping.trips).max().unwrap_or(0);
     let allowed = storage.file_size()?.div_ceil(DISTANCE) + FEW;
-    Ok(vec![
-        Bar::new(
-            "prefetch-off takes at most 1 % longer than the baseline, cold",
-            format!("{:.4} of it ({:.4} to {:.4}, {} pairs)", ratio.median, ratio.low, ratio.high, ratio.pairs),
-            Verdict::at_most(ratio, BAR),
-        ),
-        Bar::new(
-            format!("one trip per distance and {FEW} to find the start: at most {allowed}"),
-            format!("{most_trips} trips"),
-            Verdict::is((1..=allowed).contains(&most_trips)),
-        ),
-    ])
+    let time = Bar::of_times(
+        "prefetch-off takes at most 1 % longer than the baseline, cold",
+        &pairs.our_times(),
+        ("baseline", &pairs.their_times()),
+        BAR,
+    );
+    let trips = Bar::new(
+        format!("one trip per distance and {FEW} to find the start: at most {allowed}"),
+        format!("{most_trips} trips"),
+        Verdict::is((1..=allowed).contains(&most_trips)),
+    );
+    Ok(time.into_iter().chain([trips]).collect())
 }

@@ -1,17 +1,12 @@
 //! The storage that everything here is measured on is never what is slow without being asked to be.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::thread;
-use std::time::Instant;
-
-use super::Bar;
+use crate::bandwidth::{self, Way};
 use crate::bench::Bench;
 use crate::data;
+use crate::mount::Slow;
 use crate::statistics::Spread;
 use crate::storage::Storage;
-use crate::verdict::Verdict;
+use crate::verdict::{Bar, Verdict};
 
 /// Bytes per second, on two cores.
 const BAR: f64 = 1.5e9;
@@ -25,12 +20,12 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         return Ok(Vec::new());
     }
     let size = bench.settings.pairs_size.expect("defaults are filled in");
-    let storage = Storage::without_limits(bench, &data::lmdb(bench, size)?)?;
+    let storage = Storage::slow(bench, &Slow::unlimited(), &data::lmdb(bench, size)?)?;
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for _ in 0..bench.settings.repetitions {
         for (readers, rates) in [(1, &mut alone), (READERS, &mut together)] {
             storage.make_cold()?;
-            rates.push(rate(&storage.file(), readers)?);
+            rates.push(bandwidth::rate(&storage.file(), readers, u64::MAX, Way::PageCache)?);
         }
     }
     let (Some(alone), Some(together)) = (Spread::of(alone), Spread::of(together)) else { return Ok(Vec::new()) };
@@ -45,37 +40,4 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         ),
         Verdict::is(together.median >= BAR),
     )])
-}
-
-/// Bytes per second at which this many threads read the file, each a part of it.
-fn rate(path: &Path, readers: u64) -> anyhow::Result<f64> {
-    let file = File::open(path)?;
-    let size = file.metadata()?.len();
-    let start = Instant::now();
-    thread::scope(|scope| {
-        let parts: Vec<_> = (0..readers)
-            .map(|reader| (size * reader / readers, size * (reader + 1) / readers))
-            .map(|(from, to)| {
-                scope.spawn({
-                    let file = &file;
-                    move || read(file, from, to)
-                })
-            })
-            .collect();
-        parts.into_iter().try_for_each(|part| part.join().expect("reading does not panic"))
-    })?;
-    Ok(size as f64 / start.elapsed().as_secs_f64())
-}
-
-fn read(file: &File, from: u64, to: u64) -> std::io::Result<()> {
-    let mut buffer = vec![0; 1 << 20];
-    let mut at = from;
-    while at < to {
-        let wanted = buffer.len().min((to - at) as usize);
-        match file.read_at(&mut buffer[..wanted], at)? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            count => at += count as u64,
-        }
-    }
-    Ok(())
 }

@@ -3,18 +3,18 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, ensure};
 use nix::time::{ClockId, clock_gettime};
 use precache::supervisor::RunReport;
 use serde::Deserialize;
 
-use super::Bar;
 use crate::bench::Bench;
 use crate::data;
+use crate::measure::Stopped;
 use crate::statistics::Spread;
-use crate::verdict::Verdict;
+use crate::verdict::{Bar, Verdict};
 
 const LENGTH: u64 = 240 << 30;
 
@@ -81,7 +81,7 @@ fn look(bench: &Bench, file: &Path, protect: Option<&str>) -> anyhow::Result<See
     let mut line = String::new();
     BufReader::new(reader.0.stdout.as_mut().context("it was given a pipe")?).read_line(&mut line)?;
     let told: Told = serde_json::from_str(&line).context("vast-reader says above what went wrong")?;
-    let optimizer_kilobytes = if protect.is_some() { most_resident(&bench.programs.path("precache-run"))? } else { 0 };
+    let optimizer_kilobytes = if protect.is_some() { most_resident(bench)? } else { 0 };
     drop(reader.0.stdin.take());
     let status = reader.0.wait()?;
     ensure!(status.success(), "vast-reader failed with {status}");
@@ -94,24 +94,8 @@ fn look(bench: &Bench, file: &Path, protect: Option<&str>) -> anyhow::Result<See
     Ok(Seen { ready: told.first_byte_at - started, told, optimizer_kilobytes })
 }
 
-/// The most that the service was ever resident with: a process that runs our program as `precache service`.
-fn most_resident(program: &Path) -> anyhow::Result<u64> {
-    let processes = procfs::process::all_processes()?.flatten();
-    let services = processes.filter(|process| {
-        process.exe().is_ok_and(|exe| exe == program)
-            && process.cmdline().is_ok_and(|words| words.get(1).is_some_and(|word| word == "service"))
-    });
-    let most = services.filter_map(|service| service.status().ok()?.vmhwm).max();
-    most.with_context(|| format!("no optimizer is running: {} has no service process", program.display()))
-}
-
-/// A reader that does not outlive this value.
-struct Stopped(Child);
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// The most that the service was ever resident with.
+fn most_resident(bench: &Bench) -> anyhow::Result<u64> {
+    let most = bench.programs.services()?.into_iter().filter_map(|service| service.status().ok()?.vmhwm).max();
+    most.context("no optimizer is running")
 }

@@ -175,7 +175,7 @@ fn read_in_processes(map: &[u8], parts: &[Range<u64>], options: &Options) -> any
 
 /// Reads one part and describes it in a line.
 fn read_part(map: &[u8], number: usize, part: &Range<u64>, options: &Options) -> String {
-    let mut timing = Timing::start();
+    let timing = Timing::start();
     let mut checksum = Checksum::default();
     let mut computed = 0;
     for epoch in 0..options.epochs {

@@ -17,9 +17,9 @@ fn main() -> anyhow::Result<()> {
     match options.rank {
         None if options.processes > 1 => spawn_ranks(options.processes),
         rank => {
-            let mut timing = Timing::start();
+            let timing = Timing::start();
             let rank = rank.unwrap_or(0);
-            println!("rank {rank}: {}", reader::read(&options, rank, &mut timing)?);
+            println!("rank {rank}: {}", reader::read(&options, rank, &timing)?);
             if options.time {
                 timing.print(rank);
             }

@@ -71,7 +71,7 @@ pub struct Options {
     #[arg(long)]
     pub no_lock: bool,
 
-    /// Print times on standard error, one line of JSON per process
+    /// Print times on standard error, one line of JSON per process, and one when each of several epochs ends
     #[arg(long)]
     pub time: bool,
 }

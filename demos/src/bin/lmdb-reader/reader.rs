@@ -52,7 +52,7 @@ impl fmt::Display for Summary {
 }
 
 /// Reads what `rank` has to read, as `options` say.
-pub fn read(options: &Options, rank: usize, timing: &mut Timing) -> anyhow::Result<Summary> {
+pub fn read(options: &Options, rank: usize, timing: &Timing) -> anyhow::Result<Summary> {
     ensure!(rank < options.processes, "there is no rank {rank} among {} processes", options.processes);
     let env = open(&options.db, options.no_lock)?;
     let transaction = env.read_txn()?;
@@ -84,6 +84,9 @@ pub fn read(options: &Options, rank: usize, timing: &mut Timing) -> anyhow::Resu
             records.visit_random(&mut Random::new(seed), &share.all, options.count, &mut visit)?;
         } else {
             records.visit_share(&share, &mut visit)?;
+        }
+        if options.time && options.epochs > 1 {
+            timing.print_epoch(rank, epoch + 1);
         }
     }
     summary.test = test.map(|test| test.tally);

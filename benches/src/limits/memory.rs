@@ -1,0 +1,117 @@
+//! Data that outgrows memory: each epoch reads again what could not be kept, and no more.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use super::Case;
+use crate::bench::Bench;
+use crate::cgroup::Cgroup;
+use crate::configuration::lmdb_reader;
+use crate::data;
+use crate::measure::{Launch, Measurement};
+use crate::mount::Slow;
+use crate::pairs::WrongOutput;
+use crate::results::table::{mebibytes, seconds};
+use crate::storage::Storage;
+use crate::verdict::{Bar, Verdict};
+
+const EPOCHS: usize = 5;
+/// Times the budget.
+const DATASET: f64 = 1.4;
+const BAR: f64 = 1.15;
+/// Two of the default size: the one that is read and the one that is fetched.
+const WINDOWS: u64 = 100 << 20;
+/// What reader, supervisor and optimizer may need for themselves; what they do need is measured.
+const PROCESSES: u64 = 32 << 20;
+
+/// Smaller data would be dwarfed by the windows.
+const LEAST: u64 = 1 << 30;
+
+/// Fast enough that the epochs, not the storage, take the time.
+fn slow() -> Slow {
+    Slow::new(Duration::from_micros(200), 800_000_000)
+}
+
+pub fn cases() -> Vec<Case> {
+    let subject = format!("dataset {DATASET} x budget, epochs 2 to {EPOCHS}, {}", slow().label());
+    vec![Case::new("memory", subject, judge)]
+}
+
+fn judge(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
+    let storage = Storage::slow(bench, &slow(), &data::lmdb(bench, (bench.size() / 2).max(LEAST))?)?;
+    let size = storage.file_size()?;
+    let limit = (size as f64 / DATASET) as u64 + WINDOWS + PROCESSES;
+    let reader = Launch::new(epochs_of(bench, &storage, EPOCHS));
+    let plain = Cycle::run(bench, &storage, &reader, limit, |_, _| Ok(()))?;
+    let ours = Cycle::run(bench, &storage, &reader.under_precache(&[]), limit, |_, _| Ok(()))?;
+    if ours.run.output != plain.run.output {
+        return Err(WrongOutput::new(&ours.run.output, &plain.run.output).into());
+    }
+
+    let budget = (limit - WINDOWS).saturating_sub(ours.anonymous);
+    let allowed = BAR * (1.0 - budget as f64 / size as f64).max(0.0);
+    let share = ours.mean_of_later_epochs() / size as f64;
+    let measured = format!(
+        "{share:.3}, allowed {allowed:.3}, of {} with a budget of {} (epochs: {}), plain {:.3}; {} in all, plain {}",
+        mebibytes(size),
+        mebibytes(budget),
+        ours.describe(),
+        plain.mean_of_later_epochs() / size as f64,
+        seconds(ours.run.seconds),
+        seconds(plain.run.seconds),
+    );
+    let requirement = format!("{subject}: bytes fetched per epoch <= {BAR} x (1 - budget/dataset) x size");
+    Ok(vec![Bar::new(requirement, measured, Verdict::is(share <= allowed))])
+}
+
+/// An LMDB reader that tells when an epoch ends.
+pub fn epochs_of(bench: &Bench, storage: &Storage, epochs: usize) -> Vec<OsString> {
+    lmdb_reader(bench, storage, &["--epochs", &epochs.to_string(), "--time"])
+}
+
+/// One run of several epochs in a memory cgroup.
+pub struct Cycle {
+    pub run: Measurement,
+    /// Bytes fetched in each epoch.
+    fetched: Vec<u64>,
+    /// The most that was charged at the end of an epoch beside the page cache.
+    anonymous: u64,
+}
+
+impl Cycle {
+    /// Runs it cold; `at_end` is told which epoch has ended, counted from 1.
+    pub fn run(
+        bench: &Bench,
+        storage: &Storage,
+        launch: &Launch,
+        limit: u64,
+        at_end: impl Fn(usize, &Cgroup) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        let group = Cgroup::new(limit)?;
+        let (mut ends, mut anonymous) = (vec![0], 0);
+        storage.make_cold()?;
+        let run = launch.run_in(bench, storage, Some(&group), |line| {
+            if line.contains("\"epoch\"") {
+                ends.push(storage.fetched()?.map_or(0, |fetched| fetched.bytes));
+                anonymous = anonymous.max(group.anonymous()?);
+                at_end(ends.len() - 1, &group)?;
+            }
+            Ok(())
+        })?;
+        ensure!(ends.len() > 2, "the reader did not tell when its epochs ended");
+        let fetched = ends.windows(2).map(|ends| ends[1] - ends[0]).collect();
+        Ok(Self { run, fetched, anonymous })
+    }
+
+    /// The windows that are fetched ahead for the next epoch blur the single ones.
+    fn mean_of_later_epochs(&self) -> f64 {
+        let later = &self.fetched[1..];
+        later.iter().sum::<u64>() as f64 / later.len() as f64
+    }
+
+    fn describe(&self) -> String {
+        self.fetched.iter().map(|bytes| mebibytes(*bytes)).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,162 @@
+//! How near to the storage's limit precache comes, and that it is never in the way: measured and judged, row by row.
+
+mod compute;
+mod hostile;
+mod local;
+mod memory;
+mod passive;
+mod peers;
+mod populate;
+mod sequential;
+mod sharing;
+mod skipping;
+mod start;
+
+use std::fs;
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::Bench;
+use crate::machine::Machine;
+use crate::mount::Slow;
+use crate::pairs::WrongOutput;
+use crate::results::publish;
+use crate::results::table::{Table, mebibytes};
+use crate::storage::Kind;
+use crate::verdict::{Bar, Verdict};
+
+/// Requests of an LMDB reader that each need the answer to the one before, until it is known where its records lie: the
+/// header, the root page, a leaf, and the first record.
+const DEPENDENT: u32 = 4;
+
+/// One row of the table, or a few that are measured together.
+struct Case {
+    name: String,
+    /// What is read, how, on which storage.
+    subject: String,
+    judge: Box<Judge>,
+}
+
+type Judge = dyn Fn(&Bench, &str) -> anyhow::Result<Vec<Bar>>;
+
+impl Case {
+    fn new(
+        name: impl Into<String>,
+        subject: impl Into<String>,
+        judge: impl Fn(&Bench, &str) -> anyhow::Result<Vec<Bar>> + 'static,
+    ) -> Self {
+        Self { name: name.into(), subject: subject.into(), judge: Box::new(judge) }
+    }
+
+    /// What cannot be measured says why, and does not keep the others from being measured.
+    fn bars(&self, bench: &Bench) -> Vec<Bar> {
+        eprintln!("{}", self.name);
+        (self.judge)(bench, &self.subject).unwrap_or_else(|error| {
+            let why = format!("{error:#}").replace('\n', " ");
+            vec![match error.downcast_ref::<WrongOutput>() {
+                Some(_) => Bar::new(self.subject.as_str(), why, Verdict::NotMet),
+                None => Bar::not_measured(self.subject.as_str(), why),
+            }]
+        })
+    }
+}
+
+/// A bar, and when it was last measured.
+#[derive(Clone, Serialize, Deserialize)]
+struct Row {
+    /// Of the case.
+    name: String,
+    #[serde(flatten)]
+    bar: Bar,
+    when: String,
+}
+
+/// The part of an earlier document that is read again.
+#[derive(Deserialize)]
+struct Earlier {
+    machine: Machine,
+    results: Vec<Row>,
+}
+
+pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
+    let cases: Vec<Case> = [
+        sequential::cases(),
+        local::cases(),
+        skipping::cases(),
+        compute::cases(),
+        start::cases(),
+        passive::cases(),
+        memory::cases(),
+        sharing::cases(),
+        populate::cases(),
+        hostile::cases(),
+        peers::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    let unknown = only.iter().find(|only| !names.iter().any(|name| name.starts_with(only.as_str())));
+    ensure!(unknown.is_none(), "no row is called {}: the rows are {}", unknown.unwrap(), names.join(", "));
+    let is_chosen = |name: &str| only.is_empty() || only.iter().any(|only| name.starts_with(only.as_str()));
+
+    let title = if bench.programs.is_other_user() { "limits-as-user" } else { "limits" };
+    let machine = Machine::here(bench.scratch());
+    let when = when(bench, &machine);
+    let earlier = if only.is_empty() { Vec::new() } else { earlier(bench, &machine, title) };
+    let mut rows = Vec::new();
+    for case in &cases {
+        if is_chosen(&case.name) {
+            let row = |bar| Row { name: case.name.clone(), bar, when: when.clone() };
+            rows.extend(case.bars(bench).into_iter().map(row));
+        } else {
+            rows.extend(earlier.iter().filter(|row| row.name == case.name).cloned());
+        }
+    }
+    rows.push(Row { name: "user".into(), bar: as_user(bench, &rows), when });
+    let heading = "At the storage's limit, and never in the way";
+    publish(bench, &machine, title, heading, &describe(&rows).to_string(), &rows)
+}
+
+/// What stands behind the figures of a row.
+fn when(bench: &Bench, machine: &Machine) -> String {
+    let commit = machine.commit.as_deref().unwrap_or("no commit");
+    format!("{}, {commit}, size {} x {}", machine.date, mebibytes(bench.size()), bench.settings.repetitions)
+}
+
+/// The rows of the last run, if it was on a machine like this one.
+fn earlier(bench: &Bench, machine: &Machine, title: &str) -> Vec<Row> {
+    let text = fs::read(bench.settings.results.join(format!("{title}.json")));
+    let earlier = text.ok().and_then(|text| serde_json::from_slice::<Earlier>(&text).ok());
+    earlier.filter(|earlier| earlier.machine.is_like(machine)).map_or(Vec::new(), |earlier| earlier.results)
+}
+
+/// The rows as someone who does not own the data meets them are a run of their own.
+fn as_user(bench: &Bench, rows: &[Row]) -> Bar {
+    let subject = "as an ordinary user on a file that root owns: every row";
+    if !bench.programs.is_other_user() {
+        return Bar::not_measured(subject, "the readers owned the data: repeat with --as-user nobody");
+    }
+    let count = |verdict| rows.iter().filter(|row| row.bar.verdict == verdict).count();
+    let (met, not_met) = (count(Verdict::Met), count(Verdict::NotMet));
+    let verdict = match (not_met, met == rows.len()) {
+        (1.., _) => Verdict::NotMet,
+        (0, true) => Verdict::Met,
+        (0, false) => Verdict::Undecided,
+    };
+    Bar::new(subject, format!("{met} of {} rows met, {not_met} not met", rows.len()), verdict)
+}
+
+fn describe(rows: &[Row]) -> Table {
+    let mut table = Table::new(["row", "bar ", "measured ", "verdict ", "when "]);
+    for Row { name, bar, when } in rows {
+        table.row([name, &bar.requirement, &bar.measured, &bar.verdict.to_string(), when]);
+    }
+    table
+}
+
+/// The storage of all rows that name none.
+fn remote_ssd() -> Slow {
+    Kind::RemoteSsd.slow().expect("it is slow")
+}

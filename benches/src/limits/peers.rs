@@ -1,0 +1,84 @@
+//! Against what else one could do: never slower than the best of it, and faster where that leaves something to gain.
+
+use anyhow::Context;
+
+use super::{Case, DEPENDENT};
+use crate::bandwidth::Limit;
+use crate::bench::Bench;
+use crate::configuration::Configuration;
+use crate::results::table::seconds;
+use crate::statistics::{Ratio, Spread};
+use crate::storage::Kind;
+use crate::verdict::{Bar, Verdict};
+
+/// Of the best peer's time.
+const BAR: f64 = 1.02;
+/// Of the limit: a peer above it can be beaten.
+const NEAR: f64 = 1.05;
+
+pub fn cases() -> Vec<Case> {
+    let case = |kind: Kind| {
+        let name = match kind {
+            Kind::Local => "peers-local",
+            Kind::RemoteSsd => "peers-remote-ssd",
+            Kind::RemoteHdd => "peers-remote-hdd",
+        };
+        Case::new(name, format!("peers, sequential, cold, {}", kind.label()), move |bench, subject| {
+            judge(bench, subject, kind)
+        })
+    };
+    Kind::ALL.map(case).into()
+}
+
+/// Peers take up to ten times as long as precache, so what they read is smaller than elsewhere.
+fn size(bench: &Bench, kind: Kind) -> u64 {
+    match kind {
+        Kind::Local => bench.size(),
+        Kind::RemoteSsd => bench.size() / 2,
+        Kind::RemoteHdd => bench.size() / 8,
+    }
+}
+
+fn judge(bench: &Bench, subject: &str, kind: Kind) -> anyhow::Result<Vec<Bar>> {
+    let storage = bench.storage(kind, size(bench, kind))?;
+    let latency = kind.slow().map(|slow| slow.latency).unwrap_or_default();
+    let limit = Limit::measure(&storage, latency, DEPENDENT)?;
+    let all = [&[Configuration::PrefetchOn, Configuration::Warm, Configuration::Baseline][..], &Configuration::PEERS]
+        .concat();
+    let (can, cannot): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.obstacle(&storage).is_none());
+    let mut runs: Vec<(Configuration, Vec<f64>)> = can.into_iter().map(|one| (one, Vec::new())).collect();
+    for _ in bench.count(bench.settings.repetitions.min(3)).pairs() {
+        for (configuration, times) in &mut runs {
+            times.push(configuration.run(bench, &storage)?.seconds);
+        }
+    }
+    let times = |wanted| runs.iter().find(|(one, _)| *one == wanted).map(|(_, times)| times.as_slice()).unwrap_or(&[]);
+    let median = |times: &[f64]| Spread::of(times.iter().copied()).map_or(f64::NAN, |spread| spread.median);
+    let ours = times(Configuration::PrefetchOn);
+    let bytes = storage.file_size()?;
+    let limits: Vec<f64> = times(Configuration::Warm).iter().map(|warm| limit.seconds(bytes, *warm)).collect();
+
+    let mut peers: Vec<(Configuration, &[f64])> =
+        runs.iter().filter(|(one, _)| one.is_peer()).map(|(one, times)| (*one, times.as_slice())).collect();
+    peers.sort_by(|(_, one), (_, other)| median(one).total_cmp(&median(other)));
+    let (best, best_times) = *peers.first().context("no peer can run here")?;
+    let list: Vec<String> =
+        peers.iter().map(|(peer, times)| format!("{} {}", peer.label(), seconds(median(times)))).collect();
+    let mut list = format!("of {}", list.join(", "));
+    if !cannot.is_empty() {
+        let cannot: Vec<&str> = cannot.iter().map(|one| one.label()).collect();
+        list += &format!("; left out: {}", cannot.join(", "));
+    }
+
+    let requirement = format!("{subject}: time <= {BAR} x best peer");
+    let what = format!("{} ({list})", best.label());
+    let no_slower = Bar::of_times(requirement, ours, (&what, best_times), BAR);
+    let room = Ratio::of(best_times, &limits).context("they ran at least once")?;
+    let requirement = format!("{subject}: faster than the best peer if that is above {NEAR} x limit");
+    let faster = if room.median > NEAR {
+        Bar::of_times(requirement, ours, (best.label(), best_times), 1.0)
+    } else {
+        Some(Bar::new(requirement, format!("{} is at {room} of the limit", best.label()), Verdict::Met))
+    };
+    Ok(no_slower.into_iter().chain(faster).collect())
+}

@@ -1,0 +1,52 @@
+//! A sequential reader, cold, takes little longer than the storage needs, whatever the storage.
+
+use std::time::Duration;
+
+use super::{Case, DEPENDENT};
+use crate::bandwidth::Limit;
+use crate::bench::Bench;
+use crate::configuration::Configuration;
+use crate::data;
+use crate::mount::Slow;
+use crate::pairs::Pairs;
+use crate::storage::Storage;
+use crate::verdict::Bar;
+
+const LATENCIES: [Duration; 3] = [Duration::from_micros(200), Duration::from_millis(2), Duration::from_millis(10)];
+const BANDWIDTHS: [u64; 2] = [200_000_000, 800_000_000];
+const BAR: f64 = 1.05;
+
+/// With the default size a run on storage of this bandwidth takes five seconds; faster storage reads more.
+const COMMON_BANDWIDTH: u64 = 400_000_000;
+
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for willneed in [true, false] {
+        for latency in LATENCIES {
+            for bandwidth in BANDWIDTHS {
+                let slow = Slow { willneed, ..Slow::new(latency, bandwidth) };
+                let (micros, megabytes) = (latency.as_micros(), bandwidth / 1_000_000);
+                let name = format!("sequential-{micros}us-{megabytes}MB{}", if willneed { "" } else { "-no-willneed" });
+                let subject = format!("sequential, cold, {}", slow.label());
+                cases.push(Case::new(name, subject, move |bench, subject| judge(bench, subject, &slow)));
+            }
+        }
+    }
+    cases
+}
+
+fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> {
+    let source = data::lmdb(bench, bench.size() / (COMMON_BANDWIDTH >> 20) * (slow.bandwidth >> 20))?;
+    let storage = Storage::slow(bench, slow, &source)?;
+    let limit = Limit::measure(&storage, slow.latency, DEPENDENT)?;
+    let pairs = Pairs::cold_then_warm(
+        bench.count(bench.settings.repetitions),
+        || Configuration::PrefetchOn.run(bench, &storage),
+        || Configuration::Warm.run(bench, &storage),
+    )?;
+    let size = storage.file_size()?;
+    let limits: Vec<f64> = pairs.their_times().into_iter().map(|warm| limit.seconds(size, warm)).collect();
+    let requirement = format!("{subject}: time <= {BAR} x limit");
+    let what = format!("limit ({:.0} MB/s)", limit.bandwidth / 1e6);
+    Ok(Bar::of_times(requirement, &pairs.our_times(), (&what, &limits), BAR).into_iter().collect())
+}

@@ -1,0 +1,137 @@
+//! Two ways to run, beside each other, so that what else happens on the machine meets both.
+
+use std::time::{Duration, Instant};
+
+use crate::measure::Measurement;
+
+#[derive(Debug, thiserror::Error)]
+#[error("the output differs from that of the run beside it: `{0}` instead of `{1}`")]
+pub struct WrongOutput(String, String);
+
+impl WrongOutput {
+    pub fn new(ours: &str, theirs: &str) -> Self {
+        Self(ours.trim().into(), theirs.trim().into())
+    }
+}
+
+/// How many pairs are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Count {
+    pub most: u32,
+    /// No pair is begun later than that; what takes so long is seen without many.
+    pub patience: Duration,
+}
+
+impl Count {
+    pub fn exactly(pairs: u32) -> Self {
+        Self { most: pairs, patience: Duration::MAX }
+    }
+
+    /// Numbers the pairs from 0.
+    pub fn pairs(self) -> impl Iterator<Item = u32> {
+        let start = Instant::now();
+        (0..self.most).take_while(move |pair| *pair == 0 || start.elapsed() < self.patience)
+    }
+}
+
+/// Runs made beside each other: the first of the one with the first of the other, and so on.
+#[derive(Debug, Default)]
+pub struct Pairs {
+    pub ours: Vec<Measurement>,
+    pub theirs: Vec<Measurement>,
+}
+
+impl Pairs {
+    /// Who goes first changes from pair to pair, so that neither profits from what the other left behind.
+    pub fn alternate(
+        count: Count,
+        mut ours: impl FnMut() -> anyhow::Result<Measurement>,
+        mut theirs: impl FnMut() -> anyhow::Result<Measurement>,
+    ) -> anyhow::Result<Self> {
+        let mut pairs = Self::default();
+        for pair in count.pairs() {
+            let (one, other) = if pair.is_multiple_of(2) {
+                let other = theirs()?;
+                (ours()?, other)
+            } else {
+                (ours()?, theirs()?)
+            };
+            pairs.add(one, other)?;
+        }
+        Ok(pairs)
+    }
+
+    /// Runs ours cold, which leaves the data warm for theirs.
+    pub fn cold_then_warm(
+        count: Count,
+        mut cold: impl FnMut() -> anyhow::Result<Measurement>,
+        mut warm: impl FnMut() -> anyhow::Result<Measurement>,
+    ) -> anyhow::Result<Self> {
+        let mut pairs = Self::default();
+        for _ in count.pairs() {
+            pairs.add(cold()?, warm()?)?;
+        }
+        Ok(pairs)
+    }
+
+    fn add(&mut self, ours: Measurement, theirs: Measurement) -> Result<(), WrongOutput> {
+        if ours.output != theirs.output {
+            return Err(WrongOutput::new(&ours.output, &theirs.output));
+        }
+        self.ours.push(ours);
+        self.theirs.push(theirs);
+        Ok(())
+    }
+
+    pub fn our_times(&self) -> Vec<f64> {
+        times(&self.ours)
+    }
+
+    pub fn their_times(&self) -> Vec<f64> {
+        times(&self.theirs)
+    }
+}
+
+pub fn times(runs: &[Measurement]) -> Vec<f64> {
+    runs.iter().map(|run| run.seconds).collect()
+}
+
+/// The most bytes that the storage delivered in one of the runs; none where nobody counts.
+pub fn most_fetched(runs: &[Measurement]) -> Option<u64> {
+    runs.iter().filter_map(|run| Some(run.fetched.as_ref()?.bytes)).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn run(output: &str) -> anyhow::Result<Measurement> {
+        Ok(Measurement { seconds: 1.0, output: output.to_owned(), fetched: None, report: None })
+    }
+
+    #[test]
+    fn who_goes_first_changes() {
+        let order = RefCell::new(String::new());
+        let go = |name| {
+            order.borrow_mut().push(name);
+            run("")
+        };
+        let pairs = Pairs::alternate(Count::exactly(3), || go('o'), || go('t')).unwrap();
+        assert_eq!(order.into_inner(), "tootto");
+        assert_eq!((pairs.ours.len(), pairs.theirs.len()), (3, 3));
+    }
+
+    #[test]
+    fn impatience_leaves_one_pair() {
+        let count = Count { most: 5, patience: Duration::ZERO };
+        assert_eq!(Pairs::cold_then_warm(count, || run(""), || run("")).unwrap().ours.len(), 1);
+    }
+
+    #[test]
+    fn another_output_is_an_error() {
+        let pairs = Pairs::alternate(Count::exactly(1), || run("checksum=1"), || run("checksum=2"));
+        assert!(pairs.unwrap_err().downcast_ref::<WrongOutput>().is_some());
+    }
+}
