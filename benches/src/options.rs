@@ -33,7 +33,7 @@ pub enum What {
     Bars,
     /// How near to the storage's limit precache comes, and that it is never in the way, measured and judged
     Limits {
-        /// Measure only rows whose name begins so, and keep the other rows of the last run; repeatable [default: all]
+        /// Measure only the row of this name, or those whose name begins so, and keep the other rows of the last run; repeatable [default: all]
         #[arg(long, value_name = "NAME")]
         only: Vec<String>,
     },

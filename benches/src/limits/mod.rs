@@ -97,9 +97,9 @@ pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
     .flatten()
     .collect();
     let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
-    let unknown = only.iter().find(|only| !names.iter().any(|name| name.starts_with(only.as_str())));
+    let unknown = only.iter().find(|only| !names.iter().any(|name| is_meant(only, name, &names)));
     ensure!(unknown.is_none(), "no row is called {}: the rows are {}", unknown.unwrap(), names.join(", "));
-    let is_chosen = |name: &str| only.is_empty() || only.iter().any(|only| name.starts_with(only.as_str()));
+    let is_chosen = |name: &str| only.is_empty() || only.iter().any(|only| is_meant(only, name, &names));
 
     let title = if bench.programs.is_other_user() { "limits-as-user" } else { "limits" };
     let machine = Machine::here(bench.scratch());
@@ -117,6 +117,11 @@ pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
     rows.push(Row { name: "user".into(), bar: as_user(bench, &rows), when });
     let heading = "At the storage's limit, and never in the way";
     publish(bench, &machine, title, heading, &describe(&rows).to_string(), &rows)
+}
+
+/// Whether a row is asked for: by its name, or else by the beginning of its name.
+fn is_meant(only: &str, name: &str, names: &[&str]) -> bool {
+    if names.contains(&only) { name == only } else { name.starts_with(only) }
 }
 
 /// What stands behind the figures of a row.
@@ -159,4 +164,18 @@ fn describe(rows: &[Row]) -> Table {
 /// The storage of all rows that name none.
 fn remote_ssd() -> Slow {
     Kind::RemoteSsd.slow().expect("it is slow")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_asked_for_by_name_or_by_its_beginning() {
+        let names = ["warm", "warm-local", "true"];
+        let meant = |only| names.into_iter().filter(|name| is_meant(only, name, &names)).collect::<Vec<_>>();
+        assert_eq!(meant("warm"), ["warm"]);
+        assert_eq!(meant("wa"), ["warm", "warm-local"]);
+        assert!(meant("x").is_empty());
+    }
 }

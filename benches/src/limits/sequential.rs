@@ -13,11 +13,12 @@ use crate::storage::Storage;
 use crate::verdict::Bar;
 
 const LATENCIES: [Duration; 3] = [Duration::from_micros(200), Duration::from_millis(2), Duration::from_millis(10)];
-const BANDWIDTHS: [u64; 2] = [200_000_000, 800_000_000];
+const BANDWIDTHS: [u64; 2] = [200 * MEGA, 800 * MEGA];
 const BAR: f64 = 1.05;
 
 /// With the default size a run on storage of this bandwidth takes five seconds; faster storage reads more.
-const COMMON_BANDWIDTH: u64 = 400_000_000;
+const COMMON_BANDWIDTH: u64 = 400 * MEGA;
+const MEGA: u64 = 1_000_000;
 
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -25,7 +26,7 @@ pub fn cases() -> Vec<Case> {
         for latency in LATENCIES {
             for bandwidth in BANDWIDTHS {
                 let slow = Slow { willneed, ..Slow::new(latency, bandwidth) };
-                let (micros, megabytes) = (latency.as_micros(), bandwidth / 1_000_000);
+                let (micros, megabytes) = (latency.as_micros(), bandwidth / MEGA);
                 let name = format!("sequential-{micros}us-{megabytes}MB{}", if willneed { "" } else { "-no-willneed" });
                 let subject = format!("sequential, cold, {}", slow.label());
                 cases.push(Case::new(name, subject, move |bench, subject| judge(bench, subject, &slow)));
@@ -36,7 +37,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> {
-    let source = data::lmdb(bench, bench.size() / (COMMON_BANDWIDTH >> 20) * (slow.bandwidth >> 20))?;
+    let source = data::lmdb(bench, bench.size() * (slow.bandwidth / MEGA) / (COMMON_BANDWIDTH / MEGA))?;
     let storage = Storage::slow(bench, slow, &source)?;
     let limit = Limit::measure(&storage, slow.latency, DEPENDENT)?;
     let pairs = Pairs::cold_then_warm(
