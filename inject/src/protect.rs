@@ -4,8 +4,9 @@ use crate::curtain::{Action, Span};
 use crate::registry::{Held, Turn};
 use crate::settings::Protect;
 use crate::sys;
+use core::sync::atomic::Ordering::*;
 use precache_contract::PAGE;
-use precache_contract::segment::Method;
+use precache_contract::segment::{LettingGo, Method};
 
 /// Does to the held mapping what the curtain says.
 ///
@@ -38,6 +39,24 @@ pub fn open(held: &Held, span: Span) -> sys::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Unmaps the pages that the optimizer wants to drop: the next access maps them again, and finds the same bytes.
+pub fn let_pages_go(held: &Held, wanted: &LettingGo) {
+    let asked = wanted.asked.load(Acquire);
+    if asked == wanted.met.load(Relaxed) {
+        return;
+    }
+    let inside = |offset: u64| offset.saturating_sub(held.offset()).min(held.length() as u64);
+    let start = inside(wanted.start.load(Relaxed)).next_multiple_of(PAGE) as usize;
+    let end = (inside(wanted.end.load(Relaxed)) / PAGE * PAGE) as usize;
+    // What a program may have written to private pages would be lost.
+    if start < end && held.protection() & libc::PROT_WRITE == 0 {
+        // SAFETY: `held` keeps the range mapped; its pages are clean ones of a file, which can be mapped anew
+        // (madvise(2), MADV_DONTNEED). Refused for locked pages: then they stay.
+        let _ = unsafe { sys::unmap_pages(held.start() + start, end - start) };
+    }
+    wanted.met.store(asked, Release);
 }
 
 /// Opens the mapping for good; `false` when the kernel refuses even that. One area of one protection needs no more

@@ -48,6 +48,13 @@ pub unsafe fn guard_remove(address: usize, length: usize) -> Result<()> {
     unsafe { syscall!(Sysno::madvise, address, length, GUARD_REMOVE) }.map(drop)
 }
 
+/// # Safety
+/// As [`mprotect`], and the pages must be clean ones of a file.
+pub unsafe fn unmap_pages(address: usize, length: usize) -> Result<()> {
+    // SAFETY: the caller's promise; the next access brings in the same bytes (madvise(2), MADV_DONTNEED).
+    unsafe { syscall!(Sysno::madvise, address, length, libc::MADV_DONTNEED) }.map(drop)
+}
+
 /// Maps `descriptor` shared and writable at a place of the kernel's choice.
 pub fn map_shared(descriptor: c_int, length: usize) -> Result<usize> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;

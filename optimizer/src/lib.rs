@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod engine;
 pub mod link;
+pub mod memory;
 pub mod options;
 pub mod policy;
 pub mod progress;

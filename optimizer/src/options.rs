@@ -38,6 +38,8 @@ pub struct RunOptions {
     pub max_inflight: usize,
     /// The only engine to use, as long as it works.
     pub engine: Option<Way>,
+    /// Bytes of page cache that data files may take, all together.
+    pub cache_limit: Option<u64>,
     /// LMDB readers get lock files of their own.
     pub private_lock: bool,
     /// Stays with the supervisor, who writes it: a path need not be UTF-8, as JSON has to be.

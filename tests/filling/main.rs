@@ -3,4 +3,5 @@
 mod amounts;
 mod engines;
 mod failures;
+mod memory;
 mod optimizer;

@@ -152,6 +152,33 @@ pub struct Watch {
     pub next_threshold: AtomicU64,
 }
 
+/// What the optimizer asks to be let go of: pages of the page cache can't be dropped while someone has them mapped
+/// (posix_fadvise(2)).
+#[repr(C)]
+#[derive(Debug)]
+pub struct LettingGo {
+    /// The part of the file, in bytes.
+    pub start: AtomicU64,
+    pub end: AtomicU64,
+    /// Counts the optimizer's requests.
+    pub asked: AtomicU32,
+    /// The last request that was met.
+    pub met: AtomicU32,
+}
+
+impl LettingGo {
+    /// The optimizer's side: asks for this part. Only when all requests before have been met.
+    pub fn ask(&self, start: u64, end: u64) {
+        self.start.store(start, Relaxed);
+        self.end.store(end, Relaxed);
+        self.asked.fetch_add(1, Release);
+    }
+
+    pub fn is_met(&self) -> bool {
+        self.asked.load(Relaxed) == self.met.load(Acquire)
+    }
+}
+
 /// One armed mapping.
 #[repr(C)]
 #[derive(Debug)]
@@ -170,6 +197,7 @@ pub struct Mapping {
     pub offset: AtomicU64,
     /// Trips of this mapping.
     pub trips: AtomicU64,
+    pub letting_go: LettingGo,
     pub watches: [Watch; WATCHES],
 }
 

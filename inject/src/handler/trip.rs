@@ -119,6 +119,7 @@ fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
     let mut thresholds = [u64::MAX; WATCHES * 2];
     let mut told = false;
     if let Some(shared) = segment.mappings.get(held.slot()) {
+        protect::let_pages_go(held, &shared.letting_go);
         let watches = shared.watches.iter().flat_map(|w| [&w.threshold, &w.next_threshold]);
         for (threshold, watch) in thresholds.iter_mut().zip(watches) {
             let offset = watch.load(Relaxed);

@@ -75,6 +75,10 @@ pub struct RunArguments {
     #[arg(long, env = "PRECACHE_ENGINE", hide_env = true, value_enum, default_value = "auto")]
     engine: EngineOrAuto,
 
+    /// Page cache that data files may take [default: what the memory cgroup and the system leave]
+    #[arg(long, env = "PRECACHE_CACHE_LIMIT", hide_env = true, value_name = "SIZE", value_parser = parse_size)]
+    cache_limit: Option<u64>,
+
     /// Give LMDB readers lock files of their own: for databases that nobody writes meanwhile
     #[arg(long, env = "PRECACHE_PRIVATE_LOCK", hide_env = true, value_parser = parse_switch)]
     private_lock: bool,
@@ -162,6 +166,7 @@ impl RunArguments {
             jobs: self.jobs.map(usize::from),
             max_inflight: usize::from(self.max_inflight),
             engine: self.engine.into(),
+            cache_limit: self.cache_limit,
             private_lock: self.private_lock,
             report: self.report.map(absolute_report).transpose()?,
             quiet: self.quiet,

@@ -4,11 +4,15 @@
 //! cached of it.
 
 use super::filling::Filling;
+use super::kept::{Held, Kept};
+use super::lanes::Lane;
 use super::residency::Residency;
 use super::ways::Way;
 use super::{CHUNK, LARGEST_CHUNK};
 use memmap2::{MmapOptions, MmapRaw};
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::statfs::fstatfs;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
@@ -40,6 +44,8 @@ pub struct Account {
     pub fetched: AtomicU64,
     /// Bytes of these that were in the page cache already.
     pub cached: AtomicU64,
+    /// Bytes dropped because there was no room for them.
+    pub dropped: AtomicU64,
     /// Requests to the file system.
     pub requests: AtomicU64,
     /// Requests in flight, and the most there were.
@@ -70,6 +76,10 @@ pub struct FileRecord {
     pub read_ahead: Option<u64>,
     pub residency: Residency,
     pub(super) filling: Filling,
+    /// What was fetched and not dropped.
+    pub kept: Kept,
+    /// Where each stream of each reader is.
+    positions: Mutex<HashMap<Lane, u64>>,
     ended: Mutex<Option<String>>,
 }
 
@@ -92,10 +102,15 @@ impl Deref for DataFile {
 impl DataFile {
     /// The file behind a descriptor that a reader handed over; `known`, if it was there before. If an engine was asked
     /// for, no other is tried as long as it works.
-    pub fn new(file: File, known: Option<Arc<FileRecord>>, engine: Option<Way>) -> std::io::Result<Self> {
+    pub fn new(
+        file: File,
+        known: Option<Arc<FileRecord>>,
+        engine: Option<Way>,
+        held: &Arc<Held>,
+    ) -> std::io::Result<Self> {
         let record = match known {
             Some(record) => record,
-            None => Arc::new(FileRecord::of(&file, engine)?),
+            None => Arc::new(FileRecord::of(&file, engine, held)?),
         };
         Ok(Self { record, file, mapping: OnceLock::new() })
     }
@@ -110,6 +125,18 @@ impl DataFile {
         self.residency != Residency::Unknown && !self.is_cached(chunk)
     }
 
+    /// Drops what was fetched of this part from the page cache, as far as nobody has it mapped (posix_fadvise(2)).
+    pub fn drop_pages(&self, part: &Range<u64>, account: &Account) {
+        for kept in self.kept.within(part) {
+            let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
+            let (offset, length) = (kept.start as i64, (kept.end - kept.start) as i64);
+            if posix_fadvise(&self.file, offset, length, advice).is_ok() {
+                account.dropped.fetch_add(kept.end - kept.start, Relaxed);
+                self.kept.remove(&kept);
+            }
+        }
+    }
+
     /// A mapping of the whole file, made when it is first needed; `None` where the file cannot be mapped.
     pub(super) fn mapping(&self) -> Option<&MmapRaw> {
         let map = || MmapOptions::new().len(self.size as usize).map_raw_read_only(&self.file).ok();
@@ -118,7 +145,7 @@ impl DataFile {
 }
 
 impl FileRecord {
-    fn of(file: &File, engine: Option<Way>) -> std::io::Result<Self> {
+    fn of(file: &File, engine: Option<Way>, held: &Arc<Held>) -> std::io::Result<Self> {
         let residency = Residency::of(file);
         let metadata = file.metadata()?;
         Ok(Self {
@@ -128,6 +155,8 @@ impl FileRecord {
             file_system: fstatfs(file).map_or(0, |status| status.filesystem_type().0),
             read_ahead: read_ahead_of(metadata.dev()),
             filling: Filling::new(engine, residency),
+            kept: Kept::new(Arc::clone(held)),
+            positions: Mutex::default(),
             residency,
             ended: Mutex::new(None),
         })
@@ -137,6 +166,23 @@ impl FileRecord {
     /// pieces of that length which wait for each other.
     pub fn chunk(&self) -> u64 {
         self.read_ahead.unwrap_or(CHUNK).clamp(CHUNK, LARGEST_CHUNK)
+    }
+
+    /// A stream of a reader has not read what lies at `position` yet; `None` when it is over.
+    pub fn note_position(&self, lane: Lane, position: Option<u64>) {
+        let mut positions = self.positions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match position {
+            Some(position) => drop(positions.insert(lane, position)),
+            None => drop(positions.remove(&lane)),
+        }
+    }
+
+    /// Whether a stream of another mapping than this lane's comes to `offset` within so many bytes.
+    pub fn is_awaited(&self, offset: u64, within: u64, own: Lane) -> bool {
+        let positions = self.positions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        positions
+            .iter()
+            .any(|(other, &at)| (other.0, other.1) != (own.0, own.1) && at <= offset && offset - at < within)
     }
 
     /// Ends the acceleration of this file; the first reason stays.

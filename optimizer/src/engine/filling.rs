@@ -26,12 +26,13 @@ impl Filling {
     pub fn new(asked: Option<Way>, residency: Residency) -> Self {
         let (ways, choice) = match asked {
             None => {
+                // Populating goes through faults, which is slow: it is there for where reading fills another cache.
                 let ways = Way::candidates(residency);
-                let choice = Choice::new(ways.len());
+                let choice = Choice::new(ways.len() - 1, 1);
                 (ways, choice)
             }
-            Some(Way::Read) => (vec![Way::Read], Choice::new(1)),
-            Some(way) => (vec![way, Way::Read], Choice::preferring_first(2)),
+            Some(Way::Read) => (vec![Way::Read], Choice::new(1, 0)),
+            Some(way) => (vec![way, Way::Read], Choice::new(1, 1)),
         };
         Self {
             bytes: ways.iter().map(|_| AtomicU64::new(0)).collect(),

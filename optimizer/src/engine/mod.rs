@@ -2,12 +2,14 @@
 
 mod file;
 mod filling;
+mod kept;
 mod lanes;
 mod pool;
 mod residency;
 mod ways;
 
 pub use file::{Account, DataFile, FileRecord, Identity};
+pub use kept::Held;
 pub use lanes::Lane;
 pub use pool::{Pool, Wish};
 pub use ways::Way;

@@ -183,7 +183,15 @@ impl Inner {
                 return Some(job);
             }
             job.account.cached.fetch_add(job.chunk.end - job.chunk.start, Relaxed);
-            self.lock().lanes.land(&job);
+            self.land(&mut self.lock(), &job);
+        }
+    }
+
+    /// Makes room for another request.
+    fn land(&self, state: &mut State, job: &Job) {
+        state.lanes.land(job);
+        if state.has_work() && state.idle > 0 {
+            self.work.notify_one();
         }
     }
 
@@ -221,23 +229,21 @@ impl Flight<'_> {
     }
 
     fn finish(&self, job: Job, sent: Duration, result: Result<Way, Failure>) {
-        let (bytes, now) = (job.chunk.end - job.chunk.start, self.inner.now());
+        let bytes = job.chunk.end - job.chunk.start;
         job.account.leave_flight();
         let mut state = self.inner.lock();
+        // Under the lock: answers are told in the order of their times.
+        let now = self.inner.now();
         match result {
             Ok(way) => {
                 job.account.fetched.fetch_add(bytes, Relaxed);
+                job.file.kept.add(job.chunk.clone());
                 job.file.filling.answer(way, bytes, now);
                 state.congestion.learn(Answered { bytes, sent, answered: now });
             }
             Err(why) => job.file.end(format!("reading {bytes} bytes at {}: {why}", job.chunk.start)),
         }
-        state.lanes.land(&job);
-        let wanted = state.has_work() && state.idle > 0;
-        drop(state);
-        if wanted {
-            self.inner.work.notify_one();
-        }
+        self.inner.land(&mut state, &job);
     }
 }
 

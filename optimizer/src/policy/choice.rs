@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Chunks that each way is tried on.
 const TRIAL: u32 = 12;
 /// What a way must be faster by than one that is tried before it.
-const CLEARLY: f64 = 1.15;
+const CLEARLY: f64 = 1.25;
 
 #[derive(Clone, Debug, Default)]
 struct Trial {
@@ -29,18 +29,16 @@ struct Trial {
 #[derive(Clone, Debug)]
 pub struct Choice {
     trials: Vec<Trial>,
+    /// So many of them, the last ones, are taken only where no other works.
+    reserve: usize,
     chosen: Option<usize>,
 }
 
 impl Choice {
-    /// Among `ways` of them, at least one.
-    pub fn new(ways: usize) -> Self {
-        Self { trials: vec![Trial::default(); ways.max(1)], chosen: (ways <= 1).then_some(0) }
-    }
-
-    /// The first of `ways` as long as it works, then the others.
-    pub fn preferring_first(ways: usize) -> Self {
-        Self { chosen: Some(0), ..Self::new(ways) }
+    /// Among `ways` of them, at least one, and `reserve` more that are taken only where none of these works.
+    pub fn new(ways: usize, reserve: usize) -> Self {
+        let trials = vec![Trial::default(); ways.max(1) + reserve];
+        Self { trials, reserve, chosen: (ways <= 1).then_some(0) }
     }
 
     /// The way that all were found to be slower than, once that is known.
@@ -54,7 +52,8 @@ impl Choice {
             return chosen;
         }
         let usable = |(_, trial): &(usize, &Trial)| !trial.failed;
-        let untried = self.trials.iter().enumerate().filter(usable).find(|(_, trial)| trial.sent < TRIAL);
+        let regular = self.trials.len() - self.reserve;
+        let untried = self.trials[..regular].iter().enumerate().filter(usable).find(|(_, trial)| trial.sent < TRIAL);
         // All are on their way, and the last answers are awaited: the first one goes on meanwhile.
         untried.or_else(|| self.trials.iter().enumerate().find(usable)).map_or(0, |(way, _)| way)
     }
@@ -104,7 +103,10 @@ impl Choice {
             return;
         }
         let mut best: Option<(usize, f64)> = None;
-        for (way, trial) in self.trials.iter().enumerate().filter(|(_, trial)| !trial.failed) {
+        let regular = self.trials.len() - self.reserve;
+        let all_failed = self.trials[..regular].iter().all(|trial| trial.failed);
+        let considered = if all_failed { self.trials.len() } else { regular };
+        for (way, trial) in self.trials[..considered].iter().enumerate().filter(|(_, trial)| !trial.failed) {
             let Some(rate) = trial.rate else { return };
             if best.is_none_or(|(_, other)| rate > other * CLEARLY) {
                 best = Some((way, rate));
@@ -147,7 +149,7 @@ mod tests {
         /// The fastest is found, or one that is hardly slower and comes before it; the trial is short.
         #[test]
         fn finds_the_fastest(times in prop::collection::vec(50u64..2000, 1..5), depth in 1usize..5) {
-            let mut choice = Choice::new(times.len());
+            let mut choice = Choice::new(times.len(), 0);
             let taken = fill(&mut choice, &times, depth, 200);
             let chosen = choice.chosen().unwrap();
             let least = *times.iter().min().unwrap();
@@ -159,15 +161,24 @@ mod tests {
 
     #[test]
     fn a_way_that_does_not_work_is_left() {
-        let mut choice = Choice::new(2);
+        let mut choice = Choice::new(2, 0);
         assert_eq!(send(&mut choice, Duration::ZERO), 0);
         choice.fail(0, Duration::ZERO);
         assert!((0..20).all(|_| send(&mut choice, Duration::ZERO) == 1));
     }
 
     #[test]
+    fn the_reserve_is_taken_when_nothing_else_works() {
+        let mut choice = Choice::new(1, 1);
+        fill(&mut choice, &[900, 100], 2, 60);
+        assert_eq!(choice.chosen(), Some(0));
+        choice.fail(0, Duration::from_secs(1));
+        assert_eq!(choice.next(), 1);
+    }
+
+    #[test]
     fn the_chosen_one_may_stop_working() {
-        let mut choice = Choice::new(2);
+        let mut choice = Choice::new(2, 0);
         fill(&mut choice, &[100, 900], 2, 60);
         assert_eq!(choice.chosen(), Some(0));
         choice.fail(0, Duration::from_secs(1));
@@ -177,7 +188,7 @@ mod tests {
     /// Also when requests are in flight all the time.
     #[test]
     fn a_busy_mount_decides_too() {
-        let mut choice = Choice::new(2);
+        let mut choice = Choice::new(2, 0);
         let mut flying = std::collections::VecDeque::new();
         for now in (0..100).map(|n| Duration::from_micros(n * 10)) {
             flying.push_back(send(&mut choice, now));
@@ -190,7 +201,7 @@ mod tests {
 
     #[test]
     fn equals_are_decided_by_their_order() {
-        let mut choice = Choice::new(3);
+        let mut choice = Choice::new(3, 0);
         fill(&mut choice, &[100, 98, 95], 4, 80);
         assert_eq!(choice.chosen(), Some(0));
     }

@@ -132,7 +132,9 @@ impl Congestion {
         let began = *self.round.began.get_or_insert(answer.sent);
         self.round.bytes += answer.bytes;
         self.round.answers += 1;
-        if self.round.answers >= self.depth {
+        // Answers come in bunches: a round is no shorter than the path.
+        let lasted = answer.answered.saturating_sub(began);
+        if self.round.answers >= self.depth && lasted >= least.min(latency) && !lasted.is_zero() {
             self.end_round(began, answer.answered);
         }
     }

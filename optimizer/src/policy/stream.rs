@@ -225,7 +225,8 @@ impl Streams {
             let windows = stream.windows.as_ref()?;
             let from = self.plan.offset(stream.first.min(windows.start()));
             if windows.end() >= self.plan.length() {
-                // Nothing is left to request in this pass.
+                // Nothing is left to request in this pass; a trip before its last window begins the next one.
+                let from = self.plan.offset(windows.start());
                 return Some(Thresholds { from, threshold: u64::MAX, next_threshold: 0 });
             }
             let threshold = self.plan.offset(windows.threshold());

@@ -152,6 +152,16 @@ impl ProgressSource for Checkpoints {
         }
     }
 
+    fn release(&self, mapping: MappingId, part: &std::ops::Range<u64>) {
+        if let Some(shared) = self.shared.mapping(mapping) {
+            shared.letting_go.ask(part.start, part.end);
+        }
+    }
+
+    fn is_released(&self, mapping: MappingId) -> bool {
+        self.shared.mapping(mapping).is_none_or(|shared| shared.letting_go.is_met())
+    }
+
     fn let_go(&self, mapping: MappingId) {
         if let Some(shared) = self.shared.mapping(mapping) {
             shared.veto.store(mapping.generation, Release);

@@ -2,13 +2,21 @@
 
 pub mod checkpoints;
 
-use crate::policy::stream::Thresholds;
+use crate::engine::Lane;
+use crate::policy::stream::{StreamId, Thresholds};
 
 /// Names one mapping of one reader for as long as it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MappingId {
     pub slot: u16,
     pub generation: u32,
+}
+
+impl MappingId {
+    /// The lane of one of its streams, where there are several readers.
+    pub fn lane(self, reader: u64, stream: StreamId) -> Lane {
+        (reader, u32::from(self.slot) << 16 | self.generation & 0xffff, stream)
+    }
 }
 
 /// A reader touched the byte at this offset of the file behind the mapping.
@@ -28,6 +36,12 @@ pub trait ProgressSource: Send {
 
     /// Says at which offsets news of a mapping is urgent; elsewhere it may come late.
     fn expect(&self, mapping: MappingId, thresholds: &mut dyn Iterator<Item = Thresholds>);
+
+    /// Asks the reader's side to unmap the pages of this part of the file, so that they can be dropped; once at a time.
+    fn release(&self, mapping: MappingId, part: &std::ops::Range<u64>);
+
+    /// Whether that has been done, or there is no such mapping any more.
+    fn is_released(&self, mapping: MappingId) -> bool;
 
     /// Asks the reader's side to let go of the mapping.
     fn let_go(&self, mapping: MappingId);

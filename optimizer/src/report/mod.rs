@@ -98,6 +98,8 @@ pub struct FileReport {
     pub requested: u64,
     pub fetched: u64,
     pub cached: u64,
+    /// Bytes of what was fetched that were dropped again, because there was no room for them.
+    pub dropped: u64,
     pub requests: u64,
     pub most_in_flight: u64,
     /// What was done with the file, and why.

@@ -1,5 +1,7 @@
 //! One mapping of one reader: its progress in, requests to the engine out.
 
+use super::files::Files;
+use super::retainer::Retainer;
 use crate::engine::{Account, DataFile, Lane, Pool};
 use crate::options::{Mode, RunOptions};
 use crate::policy::plan::Plan;
@@ -8,6 +10,14 @@ use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Where data come from: the file, the session's account of it, and the pool of its mount.
+#[derive(Clone)]
+pub struct Supply {
+    pub file: Arc<DataFile>,
+    pub account: Arc<Account>,
+    pub pool: Arc<Pool>,
+}
 
 pub struct Feeder {
     mapping: MappingId,
@@ -18,6 +28,7 @@ pub struct Feeder {
     pool: Arc<Pool>,
     mode: Mode,
     pub streams: Streams,
+    retainer: Retainer,
 }
 
 impl Feeder {
@@ -25,19 +36,21 @@ impl Feeder {
     pub fn new(
         mapping: MappingId,
         reader: u64,
-        file: Arc<DataFile>,
-        account: Arc<Account>,
-        pool: Arc<Pool>,
+        supply: Supply,
         extent: Range<u64>,
         options: &RunOptions,
+        files: &Arc<Files>,
     ) -> Self {
+        let file = &supply.file;
         let extent = extent.start.min(file.size)..extent.end.min(file.size);
         let ranges = options.ranges.iter().filter(|range| range.file == file.path);
         let wanted: Vec<_> = ranges.map(|r| r.start.max(extent.start)..r.end.min(extent.end)).collect();
         let plan = if wanted.is_empty() { Plan::sequential(extent) } else { Plan::new(in_order(wanted)) };
         let sizing = Sizing { size: options.size, threshold: options.threshold };
         let streams = Streams::new(plan, sizing, options.distance);
-        Self { mapping, reader, file, account, pool, mode: options.mode, streams }
+        let retainer = Retainer::new(mapping, reader, &supply, Arc::clone(files), options.cache_limit);
+        let Supply { file, account, pool } = supply;
+        Self { mapping, reader, file, account, pool, mode: options.mode, streams, retainer }
     }
 
     /// Says where news is urgent before there is any.
@@ -60,15 +73,20 @@ impl Feeder {
         let decision = self.streams.observe(offset);
         if !decision.over.is_empty() {
             self.pool.forget(|lane| decision.over.iter().any(|&stream| lane == self.lane(stream)));
+            for &stream in &decision.over {
+                self.retainer.end(stream);
+            }
         }
         if let Some((stream, extents)) = decision.request {
+            self.retainer.advance(stream, &extents);
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
             source.expect(self.mapping, &mut self.streams.thresholds());
         }
+        self.retainer.go_on(source);
     }
 
     fn lane(&self, stream: u32) -> Lane {
-        (self.reader, u32::from(self.mapping.slot) << 16 | self.mapping.generation & 0xffff, stream)
+        self.mapping.lane(self.reader, stream)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The data files and the pools: one of each per file and per mount, whoever reads.
 
 use super::worker::lock;
-use crate::engine::{DataFile, FileRecord, Identity, Pool, Way};
+use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, Way};
+use crate::memory::Memory;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -13,8 +14,18 @@ struct Known {
     pools: HashMap<u64, Weak<Pool>>,
 }
 
-#[derive(Default)]
-pub struct Files(Mutex<Known>);
+pub struct Files {
+    known: Mutex<Known>,
+    /// Bytes of all files that were fetched and not dropped.
+    pub held: Arc<Held>,
+    pub memory: Memory,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { known: Mutex::default(), held: Arc::default(), memory: Memory::here() }
+    }
+}
 
 impl Files {
     /// The file, on the descriptor that came first, filled by the engine that was asked for first. It is let go of when
@@ -24,13 +35,13 @@ impl Files {
     pub fn find_or_add(&self, file: File, engine: Option<Way>) -> io::Result<Arc<DataFile>> {
         let identity = Identity::of(&file)?;
         let size = file.metadata()?.len();
-        let record = match lock(&self.0).find(identity, size) {
+        let record = match lock(&self.known).find(identity, size) {
             Some((_, Some(open))) => return Ok(open),
             Some((record, None)) => Some(record),
             None => None,
         };
-        let file = Arc::new(DataFile::new(file, record, engine)?);
-        let mut known = lock(&self.0);
+        let file = Arc::new(DataFile::new(file, record, engine, &self.held)?);
+        let mut known = lock(&self.known);
         if let Some((_, Some(open))) = known.find(identity, size) {
             return Ok(open);
         }
@@ -40,7 +51,7 @@ impl Files {
 
     /// The pool of the file's mount.
     pub fn pool_of(&self, file: &DataFile) -> Arc<Pool> {
-        let mut known = lock(&self.0);
+        let mut known = lock(&self.known);
         known.pools.retain(|_, pool| pool.strong_count() > 0);
         let device = file.identity.device;
         if let Some(pool) = known.pools.get(&device).and_then(Weak::upgrade) {

@@ -8,6 +8,7 @@ mod files;
 mod ledger;
 mod listener;
 mod reader;
+mod retainer;
 mod session;
 mod worker;
 

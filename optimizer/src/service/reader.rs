@@ -1,5 +1,6 @@
 //! One reader, as the service holds it: its life, its segment, its mappings, and the thread that feeds it.
 
+use super::feeder::Supply;
 use super::files::Files;
 use super::ledger::Ledger;
 use super::worker::{Announcement, Source, Use, Worker, lock};
@@ -91,7 +92,7 @@ impl Reader {
         if let Some(parent) = parent {
             for used in parent.uses() {
                 if let (Some(file), Some(pool)) = (used.file.upgrade(), used.pool.upgrade()) {
-                    reader.announce(used.id, used.method, Source::Known(file, used.account, pool));
+                    reader.announce(used.id, used.method, Source::Known(Supply { file, account: used.account, pool }));
                 }
             }
         }

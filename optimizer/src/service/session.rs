@@ -207,6 +207,7 @@ fn report_on(file: &FileRecord, counters: &Account, mode: Mode) -> FileReport {
         requested,
         fetched,
         cached,
+        dropped: counters.dropped.load(Relaxed),
         requests: counters.requests.load(Relaxed),
         most_in_flight: counters.most_in_flight.load(Relaxed),
         decision,

@@ -1,6 +1,6 @@
 //! The thread of one reader: waits for its progress and feeds it.
 
-use super::feeder::Feeder;
+use super::feeder::{Feeder, Supply};
 use super::files::Files;
 use super::ledger::Ledger;
 use crate::engine::{Account, DataFile, FileRecord, Pool, Wish};
@@ -49,7 +49,7 @@ pub enum Source {
     /// The reader sent its descriptor: the file system has to be asked about it, which may take long.
     Sent(File),
     /// A parent's mapping.
-    Known(Arc<DataFile>, Arc<Account>, Arc<Pool>),
+    Known(Supply),
 }
 
 /// The thread's side of a reader.
@@ -97,14 +97,15 @@ impl Worker {
         if feeders.contains_key(&id) {
             return;
         }
-        let Some((file, account, pool)) = self.resolve(file) else { return };
+        let Some(supply) = self.resolve(file) else { return };
+        let file = Arc::clone(&supply.file);
         let what = Use {
             id,
             method,
             record: Arc::clone(&file.record),
-            account: Arc::clone(&account),
+            account: Arc::clone(&supply.account),
             file: Arc::downgrade(&file),
-            pool: Arc::downgrade(&pool),
+            pool: Arc::downgrade(&supply.pool),
             trips: 0,
             streams: 0,
             faults_before_request: None,
@@ -125,23 +126,22 @@ impl Worker {
             source.let_go(id);
             return;
         }
-        pool.join(&self.wish);
-        let feeder = Feeder::new(id, self.token, file, account, pool, extent, &self.options);
+        supply.pool.join(&self.wish);
+        let feeder = Feeder::new(id, self.token, supply, extent, &self.options, &self.files);
         feeder.begin(source);
         feeders.insert(id, feeder);
     }
 
-    /// The file, the session's account of it, and the pool of its mount.
-    fn resolve(&self, source: Source) -> Option<(Arc<DataFile>, Arc<Account>, Arc<Pool>)> {
+    fn resolve(&self, source: Source) -> Option<Supply> {
         let file = match source {
-            Source::Known(file, account, pool) => return Some((file, account, pool)),
+            Source::Known(supply) => return Some(supply),
             Source::Sent(file) => file,
         };
         match self.files.find_or_add(file, self.options.engine) {
             Ok(file) => {
                 let account = self.ledger.account_of(&file.record);
                 let pool = self.files.pool_of(&file);
-                Some((file, account, pool))
+                Some(Supply { file, account, pool })
             }
             Err(error) => {
                 self.ledger.note_trouble(format!("a file of process {} cannot be used: {error}", self.pid));

@@ -74,6 +74,14 @@ fn the_next_epoch_is_requested_at_its_first_fault() {
     assert!(lie_end_to_end(&read(&mut streams, 128 * 1024..500 * MIB)));
 }
 
+/// Nobody else would tell of it: the next epoch's first trip wakes.
+#[test]
+fn the_first_trip_of_the_next_epoch_is_urgent() {
+    let mut streams = streams(500 * MIB);
+    read(&mut streams, 64 * 1024..500 * MIB);
+    assert!(streams.thresholds().all(|told| !(told.from..told.threshold).contains(&(64 * 1024))));
+}
+
 #[test]
 fn two_readers_have_windows_of_their_own() {
     let mut streams = streams(2000 * MIB);

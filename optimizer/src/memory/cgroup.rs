@@ -1,0 +1,80 @@
+//! Memory cgroups, of version 1 and 2 (cgroups(7); Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One group on the way from this process to the root.
+pub struct Group {
+    folder: PathBuf,
+    version: Version,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// The groups that this process is in, innermost first, as far as they can be seen from here.
+pub fn groups(root: &Path) -> Vec<Group> {
+    let Ok(membership) = fs::read_to_string(root.join("proc/self/cgroup")) else { return Vec::new() };
+    let path_in = |is_wanted: &dyn Fn(&str) -> bool| {
+        membership.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (fields.next()?, fields.next()?);
+            is_wanted(controllers).then(|| path.trim_start_matches('/').to_owned())
+        })
+    };
+    let one = path_in(&|controllers| controllers.split(',').any(|name| name == "memory"));
+    let (mount, path, version) = match one {
+        Some(path) => (root.join("sys/fs/cgroup/memory"), path, Version::One),
+        None => match path_in(&str::is_empty) {
+            Some(path) => (root.join("sys/fs/cgroup"), path, Version::Two),
+            None => return Vec::new(),
+        },
+    };
+    // In a container the mount shows the group itself as its root, and the path leads nowhere: then that root is it.
+    let own = if mount.join(&path).is_dir() { mount.join(&path) } else { mount.clone() };
+    let groups = own.ancestors().take_while(|folder| folder.starts_with(&mount));
+    groups.map(|folder| Group { folder: folder.to_owned(), version }).collect()
+}
+
+impl Group {
+    /// Bytes that page cache may take in this group: its limit without what cannot be reclaimed. `None` without a
+    /// limit.
+    pub fn room(&self) -> Option<u64> {
+        let (limit, used) = match self.version {
+            Version::One => (self.number("memory.limit_in_bytes")?, self.number("memory.usage_in_bytes")?),
+            Version::Two => {
+                let limit = [self.number("memory.max"), self.number("memory.high")].into_iter().flatten().min();
+                (limit?, self.number("memory.current")?)
+            }
+        };
+        // The largest number that fits a whole number of pages stands for no limit in version 1.
+        if limit >= i64::MAX as u64 / 4096 * 4096 {
+            return None;
+        }
+        let stat = fs::read_to_string(self.folder.join("memory.stat")).ok()?;
+        let field = |name: &str| {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        let (cache, shmem) = match self.version {
+            // With the groups below it, as the limit has it.
+            Version::One => (field("total_cache"), field("total_shmem")),
+            Version::Two => (field("file"), field("shmem")),
+        };
+        let kept = used.saturating_sub(cache.saturating_sub(shmem));
+        Some(limit.saturating_sub(kept))
+    }
+
+    /// A file of the group.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// A file that holds one number; `None` where it says `max` or is not there.
+    fn number(&self, name: &str) -> Option<u64> {
+        fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
+    }
+}

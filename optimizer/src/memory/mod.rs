@@ -1,0 +1,51 @@
+//! How much page cache the data files may take: what the memory cgroups above this process and the system leave, followed
+//! as it changes.
+//!
+//! Page cache is charged to the cgroup of whoever fills, and the optimizer belongs to that of its readers.
+
+mod cgroup;
+mod pressure;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Left free of what is available: the kernel keeps pages in batches for each CPU, and reclaims before it is full.
+const SLACK: u64 = 32;
+
+/// Where limits are told.
+pub struct Memory {
+    root: PathBuf,
+    /// Folders of the memory cgroups from our own up to the outermost that can be seen.
+    groups: Vec<cgroup::Group>,
+}
+
+impl Memory {
+    /// Of this process.
+    pub fn here() -> Self {
+        Self::at(Path::new("/"))
+    }
+
+    /// With `/proc` and `/sys` below this folder.
+    fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), groups: cgroup::groups(root) }
+    }
+
+    /// Bytes of page cache that the data files may take now, what they have included. Without limits that can be read,
+    /// nothing is bounded here, and the kernel decides as it does for plain programs.
+    pub fn budget(&self) -> u64 {
+        let groups = self.groups.iter().filter_map(cgroup::Group::room);
+        let least = groups.chain(self.available()).min().unwrap_or(u64::MAX);
+        let calm = least - least / SLACK;
+        (calm as f64 * pressure::share(&self.root, self.groups.first())) as u64
+    }
+
+    /// `MemAvailable` (proc_meminfo(5)): it counts what is cached as available, but for a little that the kernel keeps.
+    fn available(&self) -> Option<u64> {
+        let text = fs::read_to_string(self.root.join("proc/meminfo")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! On recorded files.
+
+use super::*;
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+/// A machine with these files.
+fn machine(files: &[(&str, &str)]) -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    root
+}
+
+const MEMINFO: (&str, &str) =
+    ("proc/meminfo", "MemTotal:       24684900 kB\nMemFree:        13000000 kB\nMemAvailable:   20000000 kB\n");
+
+/// From a batch system with version 1: a job's group below a user's.
+const ONE: [(&str, &str); 9] = [
+    MEMINFO,
+    ("proc/self/cgroup", "9:name=systemd:/\n4:cpuset,memory:/slurm/job_1\n0::/\n"),
+    ("sys/fs/cgroup/memory/slurm/job_1/memory.limit_in_bytes", "536870912\n"),
+    ("sys/fs/cgroup/memory/slurm/job_1/memory.usage_in_bytes", "419430400\n"),
+    (
+        "sys/fs/cgroup/memory/slurm/job_1/memory.stat",
+        "cache 0\nrss 11628544\ntotal_cache 335544320\ntotal_rss 83886080\ntotal_shmem 20971520\n",
+    ),
+    ("sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "9223372036854771712\n"),
+    ("sys/fs/cgroup/memory/slurm/memory.usage_in_bytes", "419430400\n"),
+    ("sys/fs/cgroup/memory/slurm/memory.stat", "total_cache 0\n"),
+    ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+];
+
+/// From systemd with version 2: a service in a slice that has the tighter limit.
+const TWO: [(&str, &str); 7] = [
+    MEMINFO,
+    ("proc/self/cgroup", "0::/user.slice/job.service\n"),
+    ("sys/fs/cgroup/user.slice/job.service/memory.max", "max\n"),
+    ("sys/fs/cgroup/user.slice/job.service/memory.current", "1000000\n"),
+    ("sys/fs/cgroup/user.slice/memory.max", "1073741824\n"),
+    ("sys/fs/cgroup/user.slice/memory.high", "805306368\n"),
+    ("sys/fs/cgroup/user.slice/memory.current", "314572800\n"),
+];
+const TWO_STAT: (&str, &str) =
+    ("sys/fs/cgroup/user.slice/memory.stat", "anon 104857600\nfile 220200960\nshmem 10485760\n");
+
+fn without_slack(bytes: u64) -> u64 {
+    bytes - bytes / SLACK
+}
+
+#[test]
+fn version_1_counts_what_cannot_be_reclaimed_against_the_limit() {
+    // 400 MiB are used, of which 300 are page cache of files: 412 of 512 are left for it.
+    let root = machine(&ONE);
+    assert_eq!(Memory::at(root.path()).budget(), without_slack(412 * MIB));
+}
+
+#[test]
+fn version_2_takes_the_tightest_limit_on_the_way_up() {
+    let root = machine(&[&TWO[..], &[TWO_STAT]].concat());
+    assert_eq!(Memory::at(root.path()).budget(), without_slack((768 - 100) * MIB));
+}
+
+#[test]
+fn a_container_sees_its_own_group_as_the_root() {
+    let root = machine(&[
+        MEMINFO,
+        ("proc/self/cgroup", "0::/kubepods/pod1/container\n"),
+        ("sys/fs/cgroup/memory.max", "104857600\n"),
+        ("sys/fs/cgroup/memory.current", "0\n"),
+        ("sys/fs/cgroup/memory.stat", "file 0\n"),
+    ]);
+    assert_eq!(Memory::at(root.path()).budget(), without_slack(100 * MIB));
+}
+
+#[test]
+fn without_limits_the_system_bounds() {
+    let root = machine(&[MEMINFO]);
+    assert_eq!(Memory::at(root.path()).budget(), without_slack(20_000_000 << 10));
+    assert_eq!(Memory::at(Path::new("/nonexistent")).budget(), without_slack(u64::MAX));
+}
+
+#[test]
+fn pressure_takes_a_share() {
+    for (ten, share) in [("0.12", 1.0), ("12.00", 0.75), ("55.40", 0.5)] {
+        let pressure = format!("some avg10={ten} avg60=0.00 avg300=0.08 total=2205828\nfull avg10=0.00\n");
+        let root = machine(&[MEMINFO, ("proc/pressure/memory", &pressure)]);
+        let expected = (without_slack(20_000_000 << 10) as f64 * share) as u64;
+        assert_eq!(Memory::at(root.path()).budget(), expected, "{ten}");
+    }
+}
+
+/// The limit is read anew each time.
+#[test]
+fn a_limit_that_changes_is_followed() {
+    let root = machine(&ONE);
+    let memory = Memory::at(root.path());
+    let before = memory.budget();
+    fs::write(root.path().join(ONE[2].0), "268435456\n").unwrap();
+    assert_eq!(memory.budget(), without_slack(156 * MIB));
+    assert!(memory.budget() < before);
+}

@@ -1,0 +1,131 @@
+//! Keeps the data files of one mapping within the budget: what does not fit is dropped right behind the reader.
+//!
+//! The kernel would drop what was read longest ago. Of data that are read in the same order again and again and do not
+//! fit, that is always what is needed next, and every epoch reads all of it anew. What is kept here is what came first;
+//! what exceeds the budget passes through.
+
+use super::feeder::Supply;
+use super::files::Files;
+use crate::engine::{Account, DataFile, Lane};
+use crate::policy::stream::StreamId;
+use crate::progress::{MappingId, ProgressSource};
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Windows of a stream that its reader may still be in: the current one and the one before the next.
+const ACTIVE: usize = 2;
+
+/// Gaps up to so many bytes are let go of together with what lies around them.
+const GAP: u64 = 1 << 20;
+
+/// Of the budget: another stream that is so near behind reads the pages once more.
+const NEAR: u64 = 4;
+
+pub struct Retainer {
+    mapping: MappingId,
+    /// Number of the reader.
+    reader: u64,
+    file: Arc<DataFile>,
+    account: Arc<Account>,
+    files: Arc<Files>,
+    /// Bytes of page cache that the user allows.
+    limit: u64,
+    /// Requested windows of each stream, oldest first.
+    windows: HashMap<StreamId, VecDeque<Vec<Range<u64>>>>,
+    /// Read, and to be dropped unless there is room.
+    passed: VecDeque<Range<u64>>,
+    /// What the reader was asked to unmap.
+    asked: Option<Range<u64>>,
+}
+
+impl Retainer {
+    pub fn new(mapping: MappingId, reader: u64, supply: &Supply, files: Arc<Files>, limit: Option<u64>) -> Self {
+        Self {
+            mapping,
+            reader,
+            file: Arc::clone(&supply.file),
+            account: Arc::clone(&supply.account),
+            files,
+            limit: limit.unwrap_or(u64::MAX),
+            windows: HashMap::new(),
+            passed: VecDeque::new(),
+            asked: None,
+        }
+    }
+
+    /// A stream has got on: these extents, in reading order, are requested for it.
+    pub fn advance(&mut self, stream: StreamId, extents: &[Range<u64>]) {
+        let windows = self.windows.entry(stream).or_default();
+        windows.push_back(in_parts(extents));
+        while windows.len() > ACTIVE {
+            self.passed.extend(windows.pop_front().into_iter().flatten());
+        }
+        let oldest = windows.front().and_then(|parts| parts.first()).map(|part| part.start);
+        self.file.note_position(self.lane(stream), oldest);
+    }
+
+    /// A stream is over.
+    pub fn end(&mut self, stream: StreamId) {
+        self.passed.extend(self.windows.remove(&stream).into_iter().flatten().flatten());
+        self.file.note_position(self.lane(stream), None);
+    }
+
+    /// Drops what the reader has let go of, and asks it to let go of the next, if there is too much.
+    pub fn go_on(&mut self, source: &dyn ProgressSource) {
+        if self.asked.is_some() {
+            if !source.is_released(self.mapping) {
+                return;
+            }
+            self.asked.take().into_iter().for_each(|part| self.file.drop_pages(&part, &self.account));
+        }
+        while let Some(part) = self.passed.pop_front() {
+            let Some(budget) = self.exceeded() else { continue };
+            let awaited = self.file.is_awaited(part.start, budget / NEAR, self.lane(0));
+            if !awaited && !self.file.kept.within(&part).is_empty() {
+                source.release(self.mapping, &part);
+                self.asked = Some(part);
+                return;
+            }
+        }
+    }
+
+    fn lane(&self, stream: StreamId) -> Lane {
+        self.mapping.lane(self.reader, stream)
+    }
+
+    /// The budget, if what is held and what is on its way exceed it.
+    fn exceeded(&self) -> Option<u64> {
+        let budget = self.files.memory.budget().min(self.limit);
+        let coming: u64 = self.windows.values().flatten().flatten().map(|part| part.end - part.start).sum();
+        (self.files.held.bytes() + coming > budget).then_some(budget)
+    }
+}
+
+impl Drop for Retainer {
+    /// The mapping is gone, and the reader has let go of everything.
+    fn drop(&mut self) {
+        let windows = std::mem::take(&mut self.windows);
+        windows.keys().for_each(|&stream| self.file.note_position(self.lane(stream), None));
+        let passed = std::mem::take(&mut self.passed);
+        for part in self.asked.take().into_iter().chain(passed).chain(windows.into_values().flatten().flatten()) {
+            if self.exceeded().is_some() {
+                self.file.drop_pages(&part, &self.account);
+            }
+        }
+    }
+}
+
+/// Extents that lie near each other in the file are let go of as one.
+fn in_parts(extents: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut sorted = extents.to_vec();
+    sorted.sort_by_key(|extent| extent.start);
+    let mut parts: Vec<Range<u64>> = Vec::new();
+    for extent in sorted {
+        match parts.last_mut().filter(|last| extent.start <= last.end + GAP) {
+            Some(last) => last.end = last.end.max(extent.end),
+            None => parts.push(extent),
+        }
+    }
+    parts
+}
