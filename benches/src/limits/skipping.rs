@@ -26,8 +26,7 @@ pub fn cases() -> Vec<Case> {
 
 fn judge(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
     let slow = remote_ssd();
-    // Only a quarter of it is read.
-    let storage = Storage::slow(bench, &slow, &data::lmdb(bench, 2 * bench.size())?)?;
+    let storage = Storage::slow(bench, &slow, &data::lmdb(bench, bench.size())?)?;
     let limit = Limit::measure(&storage, slow.latency, DEPENDENT)?;
     let reader = Launch::new(lmdb_reader(bench, &storage, &PATTERN));
     let ours = reader.clone().under_precache(&[]);

@@ -18,6 +18,7 @@ const BAR: f64 = 1.3;
 /// So many records of 196,630 bytes are 100 MB.
 const RECORDS: &str = "509";
 const BYTES: &str = "100000000";
+const LEAST: u64 = 128 << 20;
 
 type Reader = fn(&Bench, &Storage) -> Vec<OsString>;
 
@@ -33,7 +34,8 @@ pub fn cases() -> Vec<Case> {
 
 fn judge(bench: &Bench, subject: &str, dependent: u32, reader: Reader) -> anyhow::Result<Vec<Bar>> {
     let slow = remote_ssd();
-    let storage = Storage::slow(bench, &slow, &data::lmdb(bench, bench.size() / 2)?)?;
+    // All of it is read to make it warm, so there is little more than 100 MB.
+    let storage = Storage::slow(bench, &slow, &data::lmdb(bench, (bench.size() / 8).max(LEAST))?)?;
     let limit = Limit::measure(&storage, slow.latency, dependent)?;
     let reader = Launch::new(reader(bench, &storage));
     let ours = reader.clone().under_precache(&[]);
