@@ -64,7 +64,7 @@ pub struct Settings {
     #[arg(long, global = true, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub pairs: u32,
 
-    /// Seconds after which a row of the limits gets no more pairs [default: 60]
+    /// Seconds after which a row of the limits gets no more pairs [default: 40]
     #[arg(long, global = true, value_name = "SECONDS")]
     pub row_seconds: Option<u64>,
 
@@ -100,7 +100,7 @@ impl Options {
         let (name, size) =
             if self.what == What::Demo { ("precache-demo", 1 << 30) } else { ("precache-bench", 2 << 30) };
         let size = *settings.size.get_or_insert(if settings.quick { 256 << 20 } else { size });
-        settings.row_seconds.get_or_insert(if settings.quick { 5 } else { 60 });
+        settings.row_seconds.get_or_insert(if settings.quick { 5 } else { 40 });
         settings.hdd_size.get_or_insert(size / 4);
         settings.pairs_size.get_or_insert((size / 8).max(256 << 20));
         let temporary = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);

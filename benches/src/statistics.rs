@@ -8,6 +8,8 @@ use serde::Serialize;
 const RESAMPLES: usize = 10_000;
 /// With fewer pairs a bootstrap claims to know more than it does; the range of the pairs stands in.
 const FEW: usize = 6;
+/// A lone pair has no range: two runs of one command differ by up to this share.
+const LONE: f64 = 0.1;
 
 /// Some values of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -42,6 +44,9 @@ impl Ratio {
         let mut ratios: Vec<f64> = values.iter().zip(to).map(|(value, to)| value / to).collect();
         let middle = median(&mut ratios)?;
         let pairs = ratios.len();
+        if pairs == 1 {
+            return Some(Self { pairs, median: middle, low: middle * (1.0 - LONE), high: middle * (1.0 + LONE) });
+        }
         if pairs < FEW {
             return Some(Self { pairs, median: middle, low: *ratios.first()?, high: *ratios.last()? });
         }
@@ -100,6 +105,12 @@ mod tests {
     fn few_pairs_claim_their_whole_range() {
         let ratio = Ratio::of(&[2.0, 3.0, 4.0], &[1.0, 1.0, 1.0]).unwrap();
         assert_eq!((ratio.median, ratio.low, ratio.high), (3.0, 2.0, 4.0));
+    }
+
+    #[test]
+    fn a_lone_pair_is_not_sure_of_itself() {
+        let ratio = Ratio::of(&[2.0], &[1.0]).unwrap();
+        assert!(ratio.low < 1.9 && ratio.high > 2.1, "{ratio:?}");
     }
 
     #[test]
