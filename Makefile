@@ -37,9 +37,10 @@ tools-demo:
 tools-bench: tools-demo
 	-$(call install,vmtouch,vmtouch)
 
-# Headers of libacl, Python readers, and what the tests look through.
-TEST_PACKAGES := acl attr binutils fuse3 gcc libacl1-dev libc6-dev lmdb-utils make pkg-config procps python3 python3-lmdb \
-	python3-numpy strace util-linux
+# Headers of libacl, what the tests look through, and the runtimes that they run.
+TEST_PACKAGES := acl attr binutils default-jdk-headless fuse3 gcc gdb golang-go libacl1-dev libc6-dev libeatmydata1 \
+	libjemalloc2 lmdb-utils make nodejs pkg-config procps python3 python3-lmdb python3-numpy python3-torch strace \
+	util-linux
 tools-test:
 	@dpkg -s $(TEST_PACKAGES) > /dev/null 2>&1 || \
 	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y $(TEST_PACKAGES); }

@@ -1,0 +1,52 @@
+//! Go: makes its system calls itself, and installs handlers that insist on alternate stacks.
+
+use crate::{MIB, data, has, make, source, unnoticed};
+use precache_tests::runs::{METHODS, Program};
+use precache_tests::storage::{flat_file, scratch};
+use std::path::PathBuf;
+use std::process::Command;
+
+fn built(name: &str, output: &str, flags: &[&str], with_c: bool) -> Option<PathBuf> {
+    if !has("go", &["version"]) {
+        return None;
+    }
+    let program = scratch().join(output);
+    let mut command = Command::new("go");
+    command.env("GO111MODULE", "off").env("GOCACHE", scratch().join("go-cache"));
+    command.env("CGO_ENABLED", if with_c { "1" } else { "0" });
+    make(command.arg("build").args(flags).arg("-o").arg(&program).arg(source(name)));
+    Some(program)
+}
+
+/// Served, or left alone for a reason that the report tells: the runtime may hand mapped memory to raw system calls.
+fn served_or_told(program: PathBuf, reason: &str) {
+    let program = Program::new([program.into_os_string(), flat_file(MIB).into_os_string()]);
+    let alone = program.alone();
+    assert!(alone.status.success(), "{alone:?}");
+    for method in METHODS {
+        let (under, report) = program.under(&[method, "--distance=1M", "--size=8M"]);
+        assert_eq!(under, alone);
+        assert!(report.trips() > 0 || report.text().contains(reason), "{:#}", report.0);
+    }
+}
+
+#[test]
+fn without_c() {
+    if let Some(program) = built("without_c.go", "go-without-c", &[], false) {
+        served_or_told(program, "statically linked");
+    }
+}
+
+#[test]
+fn with_c() {
+    if let Some(program) = built("with_c.go", "go-with-c", &[], true) {
+        served_or_told(program, "makes system calls past libc");
+    }
+}
+
+#[test]
+fn a_library_in_python() {
+    if let Some(library) = built("collector.go", "libcollector.so", &["-buildmode=c-shared"], true) {
+        unnoticed(["/usr/bin/python3".into(), source("collector.py").into_os_string(), library.into(), data()]);
+    }
+}

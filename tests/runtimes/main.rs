@@ -1,0 +1,67 @@
+//! Language runtimes, preloaded libraries and debuggers, as people have them: with both ways of protecting pages they
+//! leave behind what they leave behind without precache.
+
+mod debuggers;
+mod go;
+mod java;
+mod node;
+mod preloaded;
+mod pytorch;
+
+use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::storage::{flat_file, lacking, scratch};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MIB: usize = 64;
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("runtimes/programs").join(name)
+}
+
+/// Whether a command is there; says so where it is not.
+fn has(command: &str, arguments: &[&str]) -> bool {
+    let there = Command::new(command).args(arguments).output().is_ok_and(|output| output.status.success());
+    if !there {
+        lacking(&format!("{command} that takes {arguments:?}"));
+    }
+    there
+}
+
+/// Runs a maker of programs, which must succeed.
+fn make(command: &mut Command) {
+    let output = command.output().expect("it starts");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The program with both methods; a short distance makes for many checkpoints.
+fn unnoticed<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<Report> {
+    let program = Program::new(words);
+    METHODS.into_iter().map(|method| program.must_not_notice(&[method, "--distance=1M", "--size=8M"])).collect()
+}
+
+/// A C program or library of `programs/`.
+fn compiled(name: &str, flags: &[&str]) -> PathBuf {
+    let program = scratch().join(name).with_extension("out");
+    precache_tests::programs::compile(&source(name), &program, flags).expect("cc compiles it");
+    program
+}
+
+fn data() -> OsString {
+    flat_file(MIB).into_os_string()
+}
+
+/// The book has a row for each hostile case and each module here.
+#[test]
+fn every_case_is_in_the_table_of_interactions() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = std::fs::read_to_string(root.join("../docs/interactions.md")).expect("the book has it");
+    let cases = std::fs::read_dir(root.join("hostile/cases")).expect("the cases can be listed").flatten();
+    let names = cases.map(|case| case.path()).filter(|path| path.extension().is_none_or(|extension| extension != "h"));
+    let missing: Vec<_> = names
+        .map(|path| path.file_stem().expect("a file has a name").to_string_lossy().into_owned())
+        .filter(|name| !table.contains(&format!("`{name}`")))
+        .collect();
+    assert!(missing.is_empty(), "docs/interactions.md has no row for {missing:?}");
+}
