@@ -6,9 +6,12 @@ use precache_tests::storage::{flat_file, lacking};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
+/// Compiled once: tests run at the same time, and gdb reads what another would write.
 fn plain() -> OsString {
-    compiled("plain.c", &["-g", "-pthread"]).into_os_string()
+    static MADE: OnceLock<OsString> = OnceLock::new();
+    MADE.get_or_init(|| compiled("plain.c", &["-g", "-pthread"]).into_os_string()).clone()
 }
 
 /// What gdb's users type first, as the documentation says: checkpoints are SIGSEGVs to a debugger.
