@@ -4,13 +4,13 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use heed::types::{Bytes, Str};
 use precache_lmdb_tools::lmdb::map_format::{Item, Reader};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::*;
 
 /// Records of a map: database, key as printed by JSON, value found at that place in the file.
@@ -214,7 +214,8 @@ fn info_tells_what_the_database_is_like() {
     assert!(doctor.lines().count() < 25);
 }
 
-/// Leaves 110 slots of the reader table taken by processes that are gone, each of which was there with all the others.
+/// Holds a snapshot, with 110 slots of the reader table taken by processes that are gone, each of which was there with all
+/// the others.
 const GONE_READERS: &str = r#"
 import lmdb, os, sys
 begun, over = os.pipe(), os.pipe()
@@ -227,8 +228,11 @@ for reader in range(110):
         os._exit(0)
 answers = b""
 while len(answers) < 110: answers += os.read(begun[0], 110)
+txn = lmdb.open(sys.argv[1], readonly=True, subdir=os.path.isdir(sys.argv[1])).begin()
 os.close(over[1])
 for reader in range(110): os.wait()
+print("gone", flush=True)
+sys.stdin.readline()
 "#;
 
 /// Both conventions, in a directory whose name needs quotes: what the doctor prints is run as it is.
@@ -244,18 +248,27 @@ fn the_commands_of_the_doctor_work() {
     let file = odd.join("train.mdb");
     fs::copy(odd.join("db/data.mdb"), &file).unwrap();
     for (number, db) in [odd.join("db"), file].iter().enumerate() {
-        python_ok(GONE_READERS, &[db.to_str().unwrap()]);
+        let mut holder = Command::new(PYTHON);
+        holder.args(["-c", GONE_READERS]).arg(db).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holder = holder.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "gone\n");
         let shell = dir.path().join(format!("shell{number}"));
         fs::create_dir(&shell).unwrap();
         let findings = json(&succeed(&["lmdb", "doctor", "--json", db.to_str().unwrap()]));
         let commands: Vec<_> =
             findings.as_array().unwrap().iter().filter_map(|found| found["command"].as_str()).collect();
         let begins = |with: &str| commands.iter().find(|command| command.contains(with)).unwrap();
+        assert_eq!(info(db)["readers"], json!({ "slots": 126, "used": 111, "stale": 110 }));
         for command in [begins("mdb_stat"), begins("mdb_copy")] {
             let output = Command::new("sh").args(["-c", command]).current_dir(&shell).output().unwrap();
             // Not by its status: mdb_stat returns the number of bytes that it printed of the table.
             assert!(output.stderr.is_empty(), "{command}: {output:?}");
         }
+        assert_eq!(info(db)["readers"], json!({ "slots": 126, "used": 1, "stale": 0 }));
+        drop(holder.stdin.take());
+        assert!(holder.wait().unwrap().success());
         let fragmentation = |db: &Path| info(db)["fragmentation"].as_f64().unwrap();
         assert!(fragmentation(db) > 0.9 && fragmentation(&shell.join("NEW")) < 0.1);
     }

@@ -213,28 +213,6 @@ fn wait_for_line(child: &mut Child) -> String {
 }
 
 #[test]
-fn a_dead_reader_is_stale() {
-    if !have_py_lmdb() {
-        return;
-    }
-    let (_dir, db, _) = database();
-    let script = "import lmdb, os, sys\ntxn = lmdb.open(sys.argv[1], readonly=True).begin()\n\
-                  print('reading', flush=True)\nsys.stdin.read()";
-    let mut reader = Command::new(PYTHON)
-        .args(["-c", script, text(&db)])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    wait_for_line(&mut reader);
-    let table = |db: &Path| json(&succeed(&["lmdb", "info", "--json", text(db)]))["readers"].clone();
-    assert_eq!(table(&db), serde_json::json!({ "slots": 126, "used": 1, "stale": 0 }));
-    reader.kill().unwrap();
-    reader.wait().unwrap();
-    assert_eq!(table(&db), serde_json::json!({ "slots": 126, "used": 1, "stale": 1 }));
-}
-
-#[test]
 fn remove_deletes_only_what_replicate_made() {
     if !have_py_lmdb() {
         return;

@@ -1,5 +1,6 @@
 //! `lmdb info`: what a database is like.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -38,8 +39,9 @@ pub struct Info {
     pub fragmentation: f64,
     pub free_pages: u64,
     pub free_transactions: u64,
-    /// None where there is no lock file, or one that cannot be read.
+    /// None where there is no reader table; then the next field says why.
     pub readers: Option<Readers>,
+    pub no_readers: Option<String>,
 }
 
 /// The reader table in numbers.
@@ -48,6 +50,18 @@ pub struct Readers {
     pub slots: u64,
     pub used: usize,
     pub stale: usize,
+}
+
+impl Readers {
+    pub fn of(table: &ReaderTable) -> Self {
+        Self { slots: table.slots, used: table.used.len(), stale: table.stale() }
+    }
+}
+
+impl fmt::Display for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} slots taken, {} of them stale", self.used, self.slots, self.stale)
+    }
 }
 
 impl Info {
@@ -59,8 +73,10 @@ impl Info {
             Ok(())
         })?;
         let (free_pages, free_transactions) = env.free_pages()?;
-        let table = ReaderTable::read(&env.location().lock).ok().flatten();
-        let readers = table.map(|table| Readers { slots: table.slots, used: table.used.len(), stale: table.stale() });
+        let (readers, no_readers) = match ReaderTable::read(&env.location().lock) {
+            Ok(table) => (Some(Readers::of(&table)), None),
+            Err(why) => (None, Some(why.to_string())),
+        };
         Ok(Self {
             page_size: env.page_size,
             map_size: env.map_size,
@@ -75,6 +91,7 @@ impl Info {
             free_pages,
             free_transactions,
             readers,
+            no_readers,
         })
     }
 }
@@ -137,9 +154,13 @@ fn write_text(info: &Info, env: &Env, out: &mut impl Write) -> io::Result<()> {
     line(
         "readers",
         match &info.readers {
-            None => format!("no lock file that could be read at {}", env.location().lock.display()),
-            Some(readers) => {
-                format!("{} of {} slots taken, {} of them stale", readers.used, readers.slots, readers.stale)
+            Some(readers) => readers.to_string(),
+            None => {
+                format!(
+                    "unknown: {}: {}",
+                    env.location().lock.display(),
+                    info.no_readers.as_deref().unwrap_or_default()
+                )
             }
         },
     )

@@ -32,7 +32,7 @@ pub use env::{Env, Stat, Tree};
 pub use error::Error;
 pub use key::Key;
 pub use location::Location;
-pub use readers::{ReaderTable, Slot};
+pub use readers::{NoTable, ReaderTable, Slot};
 pub use walk::Record;
 
 /// Arguments of `lmdb`.

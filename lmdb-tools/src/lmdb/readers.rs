@@ -1,24 +1,30 @@
-//! The reader table of a lock file, read without opening the environment: that would write to it.
+//! The reader table of a lock file, read as liblmdb reads it (`mdb_reader_list`, `mdb_reader_check`), and without liblmdb:
+//! that looks into a table only after it has opened the lock file for writing and locked it.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use nix::fcntl::{FcntlArg, fcntl};
 
 const MAGIC: u32 = 0xBEEF_C0DE;
-/// The table starts after two cache lines: the header with one mutex, and the writers' mutex (mdb.c, `MDB_txninfo`, on
-/// Linux with 64 bits; the same in 0.9 and in the newer branches).
-const TABLE_AT: u64 = 128;
+const CACHE_LINE: u64 = 64;
+const MUTEX: u64 = size_of::<libc::pthread_mutex_t>() as u64;
+/// The table starts after the header, which ends with the readers' mutex, and the writers' mutex, each in cache lines of
+/// its own (mdb.c, `MDB_txninfo`).
+const TABLE_AT: u64 = (24 + MUTEX).next_multiple_of(CACHE_LINE) + MUTEX.next_multiple_of(CACHE_LINE);
 /// A slot is a cache line: transaction (8 bytes), process id (4), thread (8).
-const SLOT: u64 = 64;
+const SLOT: u64 = CACHE_LINE;
 
 /// Who reads, according to the lock file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReaderTable {
     /// Readers that may be there at a time; 126 unless the program that made the file asked for others.
     pub slots: u64,
+    /// Some process has the database open with this lock file; unknown where the file system does not tell about locks.
+    pub open: Option<bool>,
+    /// Empty where nobody has it open: whoever opens it next begins a new table, whatever the old one holds
+    /// (`mdb_env_setup_locks`).
     pub used: Vec<Slot>,
 }
 
@@ -33,30 +39,53 @@ pub struct Slot {
     pub stale: Option<bool>,
 }
 
+/// Why there is no table to look at.
+#[derive(Debug, thiserror::Error)]
+pub enum NoTable {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("nobody has opened the database with it yet")]
+    Unused,
+    #[error("not a lock file of LMDB")]
+    Foreign,
+    #[error(
+        "of the format {0:#x}, which is neither that of LMDB 0.9 nor that of its newer branch on this kind of machine"
+    )]
+    Format(u32),
+}
+
 impl ReaderTable {
-    /// Reads the table of the lock file at `path`; none where the file is not one (yet).
-    pub fn read(path: &Path) -> io::Result<Option<Self>> {
+    /// Reads the table of the lock file at `path`.
+    ///
+    /// # Errors
+    /// [`NoTable`].
+    pub fn read(path: &Path) -> Result<Self, NoTable> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
-        let mut magic = [0; 4];
-        if length < TABLE_AT + SLOT || file.read_at(&mut magic, 0)? < 4 || u32::from_ne_bytes(magic) != MAGIC {
-            return Ok(None);
+        if length == 0 {
+            return Err(NoTable::Unused);
+        }
+        let mut input = BufReader::new(&file);
+        let mut header = [0; TABLE_AT as usize];
+        if length < TABLE_AT + SLOT || input.read_exact(&mut header).is_err() {
+            return Err(NoTable::Foreign);
         }
         let slots = (length - TABLE_AT) / SLOT;
+        let reached = reached(&header)?;
+        let open = is_locked(&file, 0);
         let mut used = Vec::new();
-        let mut slot = [0; 12];
-        for index in 0..slots {
-            file.read_exact_at(&mut slot, TABLE_AT + index * SLOT)?;
-            let [t0, t1, t2, t3, t4, t5, t6, t7, p0, p1, p2, p3] = slot;
-            let pid = u32::from_ne_bytes([p0, p1, p2, p3]);
-            let transaction = u64::from_ne_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
-            if pid != 0 {
-                // liblmdb marks a slot without a transaction with the largest number.
-                let transaction = Some(transaction).filter(|&transaction| transaction != u64::MAX);
-                used.push(Slot { pid, transaction, stale: is_stale(&file, pid) });
+        if open != Some(false) {
+            input.seek(SeekFrom::Start(TABLE_AT))?;
+            let mut slot = [0; SLOT as usize];
+            for _ in 0..u64::from(reached).min(slots) {
+                input.read_exact(&mut slot)?;
+                used.extend(taken(&slot).map(|(pid, transaction)| {
+                    let stale = is_locked(&file, pid.into()).map(|alive| !alive);
+                    Slot { pid, transaction, stale }
+                }));
             }
         }
-        Ok(Some(Self { slots, used }))
+        Ok(Self { slots, open, used })
     }
 
     pub fn stale(&self) -> usize {
@@ -64,15 +93,58 @@ impl ReaderTable {
     }
 }
 
-/// A reader keeps the byte at the offset of its process id locked for as long as it lives (mdb.c, `mdb_reader_pid`).
-fn is_stale(file: &File, pid: u32) -> Option<bool> {
+/// Slots that were ever taken since the table was begun: those behind hold what an earlier table left there (mdb.c,
+/// `mti_numreaders`).
+fn reached(header: &[u8; TABLE_AT as usize]) -> Result<u32, NoTable> {
+    let word = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    match (word(0), word(4)) {
+        (MAGIC, FORMAT_0_9) => Ok(word(16 + MUTEX as usize)),
+        (MAGIC, FORMAT_NEWER) => Ok(word(16)),
+        (MAGIC, format) => Err(NoTable::Format(format)),
+        _ => Err(NoTable::Foreign),
+    }
+}
+
+/// Process and transaction of a slot; none where it is free.
+fn taken(slot: &[u8; SLOT as usize]) -> Option<(u32, Option<u64>)> {
+    let [t0, t1, t2, t3, t4, t5, t6, t7, p0, p1, p2, p3, ..] = *slot;
+    let pid = u32::from_ne_bytes([p0, p1, p2, p3]);
+    // A slot between transactions has the largest number.
+    let transaction = Some(u64::from_ne_bytes([t0, t1, t2, t3, t4, t5, t6, t7])).filter(|&number| number != u64::MAX);
+    (pid != 0).then_some((pid, transaction))
+}
+
+/// Whether another process holds a lock on a byte: on the first, as long as it has the environment open
+/// (`mdb_env_excl_lock`); on the one at its process id, from its first read transaction on (`mdb_reader_pid`).
+fn is_locked(file: &File, at: libc::off_t) -> Option<bool> {
     let mut question = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: libc::off_t::from(pid),
+        l_start: at,
         l_len: 1,
         l_pid: 0,
     };
     fcntl(file, FcntlArg::F_GETLK(&mut question)).ok()?;
-    Some(question.l_type == libc::F_UNLCK as libc::c_short)
+    Some(question.l_type != libc::F_UNLCK as libc::c_short)
+}
+
+/// `MDB_LOCK_FORMAT` of 0.9 with mutexes and process ids as Linux has them. Its header has the mutex before the numbers.
+const FORMAT_0_9: u32 = 1 | 1 << 16;
+
+/// `MDB_LOCK_FORMAT` of the newer branch (0.9.70): version 2 and, above its 12 bits, the sizes of what the file consists of
+/// (mdb.c, `MDB_lock_desc`). Its header has the mutex after the numbers.
+const FORMAT_NEWER: u32 = {
+    let mutexes = 10 + log2_mod(align_of::<libc::pthread_mutex_t>(), 5) + MUTEX as usize / 4 % 22 * 5;
+    let sizes = 6 * (size_of::<libc::pid_t>() / 4 % 3)
+        + 18 * (size_of::<libc::pthread_t>() / 4 % 5)
+        + 90 * ((24 + MUTEX) / CACHE_LINE % 3) as usize
+        + 270 * (mutexes % 120);
+    let wide_transactions = 1 << 15;
+    let locks_by_process_id = 1 << 17;
+    2 + ((sizes + wide_transactions + locks_by_process_id) << 12) as u32
+};
+
+/// mdb.c, `LOG2_MOD`.
+const fn log2_mod(power: usize, bits: u32) -> usize {
+    7 - 86 / (power % ((1 << bits) - 1) + 11)
 }

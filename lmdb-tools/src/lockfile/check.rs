@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::processes::{self, Process, Scan};
 use crate::filesystem::{self, Kind, Locks};
+use crate::lmdb::info::Readers;
 use crate::lmdb::{Env, Location, ReaderTable};
 
 /// All that can be known from here.
@@ -30,18 +31,11 @@ pub struct Report {
     /// A transaction was committed while watching.
     pub moved: bool,
     pub watched_seconds: f64,
-    /// None where there is no lock file that could be read.
-    pub reader_table: Option<Table>,
+    /// None where there is none; then the next field says why.
+    pub reader_table: Option<Readers>,
+    pub no_reader_table: Option<String>,
     /// `honoured`, `ignored`, `refused`, or `unknown`: on this machine.
     pub locks: &'static str,
-}
-
-/// The readers that the lock file knows.
-#[derive(Debug, Serialize)]
-pub struct Table {
-    pub slots: u64,
-    pub used: usize,
-    pub stale: usize,
 }
 
 impl Report {
@@ -54,7 +48,10 @@ impl Report {
         thread::sleep(Duration::from_secs_f64(seconds));
         // Opened anew: network file systems look for changes then, and not on a mapping.
         let transaction = Env::open(location.clone())?.transaction;
-        let table = ReaderTable::read(&location.lock).ok().flatten();
+        let (reader_table, no_reader_table) = match ReaderTable::read(&location.lock) {
+            Ok(table) => (Some(Readers::of(&table)), None),
+            Err(why) => (None, Some(why.to_string())),
+        };
         let to_lock = if location.lock.exists() { &location.lock } else { &location.data };
         Ok(Self {
             file_system: kind.name(),
@@ -67,7 +64,8 @@ impl Report {
             transaction,
             moved: transaction != before,
             watched_seconds: seconds,
-            reader_table: table.map(|table| Table { slots: table.slots, used: table.used.len(), stale: table.stale() }),
+            reader_table,
+            no_reader_table,
             locks: match filesystem::locks(to_lock) {
                 Ok(Locks::Honoured) => "honoured",
                 Ok(Locks::Ignored) => "ignored",
@@ -117,10 +115,11 @@ fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     line(
         "readers",
         match &report.reader_table {
-            None => format!("{} processes have it open; no lock file that could be read", report.reading),
-            Some(table) => format!(
-                "{} processes have it open; {} of {} slots taken, {} of them stale",
-                report.reading, table.used, table.slots, table.stale
+            Some(table) => format!("{} processes have it open; {table}", report.reading),
+            None => format!(
+                "{} processes have it open; no reader table: {}",
+                report.reading,
+                report.no_reader_table.as_deref().unwrap_or_default()
             ),
         },
     )?;

@@ -162,18 +162,19 @@ fn lock_file(facts: &Facts) -> Finding {
 
 fn readers(facts: &Facts) -> Finding {
     let Some(readers) = &facts.info.readers else {
-        return fine("readers", "no reader table to look at");
+        let why = facts.info.no_readers.as_deref().unwrap_or_default();
+        return fine("readers", format!("no reader table: {why}"));
     };
-    let text = format!("{} of {} slots taken, {} of them stale", readers.used, readers.slots, readers.stale);
-    if readers.used as f64 >= readers.slots as f64 * CROWDED {
-        let command = if readers.stale > 0 {
-            command::clear_stale_readers(&facts.location)
-        } else {
-            command::replicate(&facts.location)
-        };
-        return hurts("readers", format!("{text}: more will fail with MDB_READERS_FULL"), command);
+    let crowded = readers.used as f64 >= readers.slots as f64 * CROWDED;
+    let full = if crowded { "; more readers will soon fail with MDB_READERS_FULL" } else { "" };
+    if readers.stale > 0 {
+        let text = format!("{readers}: no writer can reuse what was freed since those that are gone began{full}");
+        return hurts("readers", text, command::clear_stale_readers(&facts.location));
     }
-    fine("readers", text)
+    if crowded {
+        return hurts("readers", format!("{readers}{full}"), command::replicate(&facts.location));
+    }
+    fine("readers", readers.to_string())
 }
 
 fn map_size(facts: &Facts) -> Finding {

@@ -23,6 +23,7 @@ fn healthy() -> Facts {
             free_pages: 0,
             free_transactions: 0,
             readers: Some(Readers { slots: 126, used: 1, stale: 0 }),
+            no_readers: None,
         },
         kind: Kind::Local("ext4"),
         read_ahead: Some(128 << 10),
@@ -47,7 +48,7 @@ fn a_healthy_database_hurts_nowhere() {
 #[test]
 fn each_ill_is_found_alone() {
     type Ill = fn(&mut Facts);
-    let ills: [(&str, Ill); 10] = [
+    let ills: [(&str, Ill); 11] = [
         ("file system", |facts| facts.kind = Kind::Lustre),
         ("file system", |facts| facts.kind = Kind::Shared("nfs")),
         ("read-ahead", |facts| facts.read_ahead = Some(2048)),
@@ -56,7 +57,8 @@ fn each_ill_is_found_alone() {
         ("locks", |facts| facts.locks = Some(Locks::Ignored)),
         ("lock file", |facts| facts.lock_file = LockFile::Refused("Permission denied".into())),
         ("lock file", |facts| facts.lock_file = LockFile::Missing { may_be_made: false }),
-        ("readers", |facts| facts.info.readers = Some(Readers { slots: 126, used: 126, stale: 3 })),
+        ("readers", |facts| facts.info.readers = Some(Readers { slots: 126, used: 126, stale: 0 })),
+        ("readers", |facts| facts.info.readers = Some(Readers { slots: 126, used: 4, stale: 3 })),
         ("free pages", |facts| facts.info.free_pages = 10_000),
     ];
     for (subject, ill) in ills {
