@@ -25,6 +25,7 @@ pub fn isolated(database: &Path, work: impl FnOnce() -> anyhow::Result<ExitCode>
     if is_child() {
         // A parent that is killed cannot stop a walk that nobody waits for any more.
         set_pdeathsig(Signal::SIGTERM).context("cannot ask to die with the parent process")?;
+        anyhow::ensure!(is_child(), "the process that wanted this walk is gone");
         // The crash is reported by the parent; a core file of a database mapping helps nobody.
         setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot turn core files off")?;
         return work();

@@ -28,10 +28,6 @@ fn replicate(db: &Path, out: &Path, count: u32) {
     succeed(&["lockfile", "replicate", text(db), text(out), "-n", &count.to_string(), "--assume-read-only"]);
 }
 
-fn names(dir: &Path) -> BTreeSet<String> {
-    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
-
 /// Which rank a launcher's variables mean.
 fn rank_dir(out: &Path, variables: &[(&str, &str)]) -> String {
     let output = tool().args(["lockfile", "rank-dir", text(out)]).envs(variables.iter().copied()).output().unwrap();

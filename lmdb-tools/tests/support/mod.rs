@@ -2,10 +2,13 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
 
 use tempfile::TempDir;
 
@@ -128,4 +131,21 @@ pub fn as_nobody(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(program).stdin(Stdio::null());
     command
+}
+
+/// The names in a directory.
+pub fn names(dir: &Path) -> BTreeSet<String> {
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// What is in a directory: names, times of modification, contents.
+pub fn state(db: &Path) -> Vec<(String, SystemTime, Vec<u8>)> {
+    let entry = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry.unwrap();
+        let modified = entry.metadata().unwrap().modified().unwrap();
+        (entry.file_name().into_string().unwrap(), modified, fs::read(entry.path()).unwrap())
+    };
+    let mut state: Vec<_> = fs::read_dir(db).unwrap().map(entry).collect();
+    state.sort();
+    state
 }

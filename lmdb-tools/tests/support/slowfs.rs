@@ -1,5 +1,7 @@
 //! slowfs, the throttled file system of the demos, where it can be built and mounted.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
