@@ -14,6 +14,8 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 
+use crate::lmdb::shortfall;
+
 /// Holds the process id of the parent, so that it means nothing to anyone but its child.
 const PARENT: &str = "PRECACHE_LMDB_PARENT";
 
@@ -61,13 +63,23 @@ fn outcome(status: ExitStatus, database: &Path) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(status.code().unwrap_or(1) as u8));
     };
     let name = Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.to_string());
+    let database_name = database.display();
     match Signal::try_from(signal) {
-        Ok(Signal::SIGSEGV | Signal::SIGBUS | Signal::SIGABRT | Signal::SIGFPE | Signal::SIGILL) => anyhow::bail!(
-            "{}: liblmdb crashed ({name}) while walking it: the file is damaged or shorter than its header says, or was \
-             rewritten meanwhile; what was printed so far is incomplete. Compare it with its original, or copy what can \
-             still be read with mdb_copy or mdb_dump",
-            database.display()
+        Ok(Signal::SIGBUS) => match shortfall(database) {
+            Some((length, counted)) => anyhow::bail!(
+                "{database_name}: truncated: {length} bytes, and its header counts {counted}; what was printed so far is \
+                 incomplete. Fetch it again from where it came from"
+            ),
+            None => anyhow::bail!(
+                "{database_name}: a page of it could not be read ({name}): the storage fails, or the file was cut off \
+                 meanwhile, or is damaged; what was printed so far is incomplete"
+            ),
+        },
+        Ok(Signal::SIGSEGV | Signal::SIGABRT | Signal::SIGFPE | Signal::SIGILL) => anyhow::bail!(
+            "{database_name}: liblmdb crashed ({name}) while walking it: the file is damaged, or was rewritten meanwhile; \
+             what was printed so far is incomplete. Compare it with its original, or copy what can still be read with \
+             mdb_copy or mdb_dump"
         ),
-        _ => anyhow::bail!("{}: the process that walked it was ended by {name}", database.display()),
+        _ => anyhow::bail!("{database_name}: the process that walked it was ended by {name}"),
     }
 }

@@ -53,13 +53,35 @@ fn a_truncated_file() {
     let dir = directory();
     let whole = fs::read(database(dir.path())).unwrap();
     let cut = dir.path().join("cut.mdb");
-    for length in [100, 4096, 8192, 12_288, whole.len() / 2, whole.len() - 4096] {
+    // Cut inside the two pages that every database begins with; then behind them.
+    let short = [1, 10, 15, 17, 20, 22, 24, 39, 43, 100, 4095, 4096, 4097, 8191];
+    let long = [8192, 12_288, whole.len() / 2, whole.len() - 4096];
+    let cases =
+        short.map(|length| (length, format!("truncated: {length} bytes, and an LMDB data file has at least 8192")));
+    let counted = whole.len();
+    let more = long.map(|length| (length, format!("truncated: {length} bytes, and its header counts {counted}")));
+    for (length, expected) in cases.into_iter().chain(more) {
         fs::write(&cut, &whole[..length]).unwrap();
         for command in ["info", "map", "doctor"] {
             let text = fail(&["lmdb", command, cut.to_str().unwrap()], 1);
-            assert!(text.contains("cut.mdb") && !text.contains("panicked"), "{length}: {text}");
+            let by_record = text.contains(&"truncated: a record ends at byte") && text.contains(&length.to_string());
+            assert!(text.contains("cut.mdb") && (text.contains(&expected) || by_record), "{length}: {text}");
+            assert_eq!(text.lines().count(), 1, "{length}: {text}");
         }
     }
+}
+
+#[test]
+fn what_is_too_short_depends_on_the_page_size() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let cut = dir.path().join("cut.mdb");
+    let mut bytes = fs::read(database(dir.path())).unwrap();
+    bytes[40..44].copy_from_slice(&32768_u32.to_ne_bytes());
+    fs::write(&cut, &bytes[..65_535]).unwrap();
+    assert!(error(&cut).contains("truncated: 65535 bytes, and an LMDB data file has at least 65536"));
 }
 
 /// Many small databases, each damaged in its own way: those of the corpus, which were damaged by hand, and then as many

@@ -89,7 +89,7 @@ impl Env {
             let (stat, info) = (env_stat(env.0), env_info(env.0));
             let page_size = u64::from(stat.ms_psize);
             let used = (info.me_last_pgno as u64).checked_add(1).and_then(|pages| pages.checked_mul(page_size));
-            let used = used.filter(|_| page_size.is_power_of_two() && page_size >= 256);
+            let used = used.filter(|_| header::is_page_size(page_size));
             let damaged = |what: &str| Error::Damaged { path: location.data.clone(), what: what.into() };
             let used = used.ok_or_else(|| damaged("its header has an impossible page size or page count"))?;
             let mapping = Mapping::appeared_since(&before, info.me_mapsize as u64)

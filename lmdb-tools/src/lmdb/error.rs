@@ -32,6 +32,12 @@ pub enum Error {
     #[error("{path}: the file is empty: the program that was to write the database never committed anything")]
     Empty { path: PathBuf },
 
+    #[error(
+        "{path}: truncated: {length} bytes, and an LMDB data file has at least {least} (two meta pages); fetch it again from \
+         where it came from"
+    )]
+    Short { path: PathBuf, length: u64, least: u64 },
+
     #[error("{path}: not an LMDB data file: it does not begin with LMDB's meta page")]
     Foreign { path: PathBuf },
 

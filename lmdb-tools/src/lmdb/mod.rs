@@ -30,6 +30,7 @@ mod walk;
 pub use catalog::Database;
 pub use env::{Env, Stat, Tree};
 pub use error::Error;
+pub(crate) use header::shortfall;
 pub use key::Key;
 pub use location::Location;
 pub use readers::{NoTable, ReaderTable, Slot};
