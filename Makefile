@@ -1,11 +1,11 @@
-# `make demo` shows what precache does, `make test` tests it, `make bench` measures it; each installs what is missing
-# (Debian, Ubuntu).
+# `make demo` shows what precache does, `make test` tests it, `make bench` measures it, `make fuzz` looks for files that
+# break it; each installs what is missing (Debian, Ubuntu).
 
 PROFILE := release
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: build demo test bench tools-demo tools-test tools-bench
+.PHONY: build demo test bench fuzz tools-demo tools-test tools-bench
 
 build: tools-build
 	cargo build --$(PROFILE) --package precache --package precache-demos --package precache-benches
@@ -22,6 +22,13 @@ test: tools-test
 bench: tools-bench build
 	$(TARGET)/precache-bench all $(BENCH)
 
+# Coverage-guided, SECONDS for each target: what reads files that others made.
+SECONDS := 60
+fuzz: tools-fuzz
+	for target in $(notdir $(patsubst %/,%,$(wildcard lmdb-tools/fuzz/corpus/*/))); do \
+		lmdb-tools/fuzz/run $$target $(SECONDS) || exit 1; \
+	done
+
 # $(call install,PROGRAM,PACKAGE): installs the package if there is no such program.
 install = @command -v $(1) > /dev/null || \
 	{ echo "$(1) is missing: installing $(2)"; $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y $(2); }
@@ -29,6 +36,10 @@ install = @command -v $(1) > /dev/null || \
 .PHONY: tools-build
 tools-build:
 	$(call install,cc,build-essential)
+
+.PHONY: tools-fuzz
+tools-fuzz: tools-build
+	$(call install,c++,g++)
 
 # Without them the demonstration still works, on the local disk.
 tools-demo:

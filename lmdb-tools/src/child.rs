@@ -14,7 +14,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 
-use crate::lmdb::shortfall;
+use crate::lmdb::Location;
 
 /// Holds the process id of the parent, so that it means nothing to anyone but its child.
 const PARENT: &str = "PRECACHE_LMDB_PARENT";
@@ -65,7 +65,7 @@ fn outcome(status: ExitStatus, database: &Path) -> anyhow::Result<ExitCode> {
     let name = Signal::try_from(signal).map_or_else(|_| signal.to_string(), |signal| signal.to_string());
     let database_name = database.display();
     match Signal::try_from(signal) {
-        Ok(Signal::SIGBUS) => match shortfall(database) {
+        Ok(Signal::SIGBUS) => match Location::of(database).ok().and_then(|location| location.shortfall()) {
             Some((length, counted)) => anyhow::bail!(
                 "{database_name}: truncated: {length} bytes, and its header counts {counted}; what was printed so far is \
                  incomplete. Fetch it again from where it came from"

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::statfs::statfs;
 
+use crate::lmdb::Location;
+
 /// File systems that matter here; the names of the rest are for people only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -101,8 +103,13 @@ pub enum Locks {
     Refused(nix::Error),
 }
 
+/// Tries a lock on a database's lock file, or else, where that is missing or closed to this user, on its data file.
+pub fn locks_of(location: &Location) -> io::Result<Locks> {
+    locks(&location.lock).or_else(|_| locks(&location.data))
+}
+
 /// Tries a lock on a file, without changing the file: a read lock far behind its end, and a question about it.
-pub fn locks(path: &Path) -> io::Result<Locks> {
+fn locks(path: &Path) -> io::Result<Locks> {
     let (taking, asking) = (File::open(path)?, File::open(path)?);
     if let Err(error) = fcntl(&taking, FcntlArg::F_SETLK(&far_behind_the_end(libc::F_RDLCK))) {
         return Ok(Locks::Refused(error));

@@ -1,5 +1,7 @@
 //! Files that are not, or no longer, what they should be: a clear error, never a crash, never a hang.
 
+#[path = "../fuzz/mutation.rs"]
+mod mutation;
 mod support;
 
 use std::fs;
@@ -8,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use mutation::{Random, mutate};
 use support::*;
 
 fn error(path: &Path) -> String {
@@ -64,7 +67,7 @@ fn a_truncated_file() {
         fs::write(&cut, &whole[..length]).unwrap();
         for command in ["info", "map", "doctor"] {
             let text = fail(&["lmdb", command, cut.to_str().unwrap()], 1);
-            let by_record = text.contains(&"truncated: a record ends at byte") && text.contains(&length.to_string());
+            let by_record = text.contains("truncated: a record ends at byte") && text.contains(&length.to_string());
             assert!(text.contains("cut.mdb") && (text.contains(&expected) || by_record), "{length}: {text}");
             assert_eq!(text.lines().count(), 1, "{length}: {text}");
         }
@@ -91,7 +94,7 @@ fn mutated_databases() {
     const BUDGET: Duration = Duration::from_secs(15);
     let dir = directory();
     let path = dir.path().join("mutant.mdb");
-    for stored in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")).unwrap() {
+    for stored in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/walk")).unwrap() {
         let stored = stored.unwrap().path();
         if stored.extension().is_none_or(|extension| extension != "mdb") {
             continue;
@@ -191,44 +194,4 @@ with many.begin(write=True) as txn:
 "#;
     python_ok(script, &[dir.to_str().unwrap()]);
     ["leaf", "overflow", "named"].iter().map(|name| fs::read(dir.join(format!("{name}.mdb"))).unwrap()).collect()
-}
-
-/// A few bytes, words or pages overwritten, mostly where the structure is: in headers, and in meta pages.
-fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
-    const PAGE: usize = 4096;
-    let pages = bytes.len() / PAGE;
-    for _ in 0..=random.below(4) {
-        let page = if random.below(4) == 0 { random.below(2) } else { random.below(pages) };
-        let at = page * PAGE + if random.below(2) == 0 { random.below(160) } else { random.below(PAGE) };
-        match random.below(5) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = random.next() as u8,
-            2 => bytes[at & !7..][..8].copy_from_slice(&random.next().to_ne_bytes()),
-            // Page numbers and counts are small: such values reach further into liblmdb.
-            3 => bytes[at & !1..][..2].copy_from_slice(&(random.below(2 * pages) as u16).to_ne_bytes()),
-            _ => {
-                let from = random.below(pages) * PAGE;
-                bytes.copy_within(from..from + PAGE, page * PAGE);
-            }
-        }
-    }
-    if random.below(10) == 0 {
-        bytes.truncate(random.below(bytes.len()));
-    }
-}
-
-/// xorshift64: small, seeded, the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 16) as usize % bound
-    }
 }

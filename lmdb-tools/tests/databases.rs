@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -325,6 +325,32 @@ fn stdout_that_takes_no_more() {
         assert_eq!(full.status.code(), Some(expected), "{command:?}: {error}");
         assert!(error.contains("No space left") && error.lines().count() == 1, "{command:?}: {error}");
     }
+}
+
+/// A pipe that nobody reads yet holds the walk up while a writer commits.
+#[test]
+fn a_writer_during_the_walk_is_told_of() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let db = dir.path().join("db");
+    make(&db, 20_000, 100, false);
+    let map = |write: bool| {
+        let mut map = tool();
+        map.args(["lmdb", "map", db.to_str().unwrap()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut map = map.spawn().unwrap();
+        let mut begun = [0; 1];
+        map.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
+        if write {
+            make(&db, 1, 1, true);
+        }
+        map.wait_with_output().unwrap()
+    };
+    let undisturbed = map(false);
+    assert!(undisturbed.status.success() && undisturbed.stderr.is_empty(), "{undisturbed:?}");
+    let warning = String::from_utf8(map(true).stderr).unwrap();
+    assert!(warning.contains("a writer committed transaction 3 while transaction 2 was being read"), "{warning}");
 }
 
 #[test]

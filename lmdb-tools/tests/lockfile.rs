@@ -172,6 +172,29 @@ fn a_writer_is_refused() {
     assert_eq!(report["moved"], false);
 }
 
+/// What a writer leaves where its process is not seen: the transaction number moves.
+#[test]
+fn a_commit_is_noticed_while_watching() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (_dir, db, _) = database();
+    let script = "import lmdb, select, sys\nenv = lmdb.open(sys.argv[1])\nprint('open', flush=True)\n\
+                  while not select.select([sys.stdin], [], [], 0)[0]:\n  with env.begin(write=True) as t: t.put(b'k', b'v')\n";
+    let mut writer = Command::new(PYTHON)
+        .args(["-c", script, text(&db)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_line(&mut writer);
+    let check = run(&["lockfile", "check", text(&db), "--watch", "1", "--json"]);
+    let report = json(&String::from_utf8(check.stdout).unwrap());
+    drop(writer.stdin.take());
+    writer.wait().unwrap();
+    assert_eq!((check.status.code(), &report["moved"]), (Some(1), &true.into()), "{report}");
+}
+
 /// A container, and a /proc that shows nobody but oneself: no writer seen is not no writer.
 #[test]
 fn nothing_is_known_of_processes_that_are_hidden() {
@@ -380,7 +403,7 @@ fn what_is_in_the_way_stays() {
 
 #[test]
 fn a_reader_who_may_not_write_the_lock_file() {
-    if !have_py_lmdb() || !is_root() {
+    if !have_py_lmdb() || !is_root() || !have("mdb_dump", &["-V"]) {
         return;
     }
     let (dir, db, _) = database();
@@ -389,10 +412,12 @@ fn a_reader_who_may_not_write_the_lock_file() {
     fs::create_dir(&out).unwrap();
     fs::set_permissions(&out, fs::Permissions::from_mode(0o777)).unwrap();
     let read = |path: &str| as_nobody(PYTHON).args(["-c", READ_ALL, path]).output().unwrap();
+    let dump = |path: &str| as_nobody("mdb_dump").arg(path).output().unwrap();
 
-    let without = read(text(&db));
-    assert!(!without.status.success());
-    assert!(String::from_utf8_lossy(&without.stderr).contains("Permission denied"));
+    for without in [read(text(&db)), dump(text(&db))] {
+        assert!(!without.status.success());
+        assert!(String::from_utf8_lossy(&without.stderr).contains("Permission denied"), "{without:?}");
+    }
     let doctor = as_nobody(&tool).args(["lmdb", "doctor", text(&db)]).output().unwrap();
     let doctor = String::from_utf8(doctor.stdout).unwrap();
     assert!(doctor.contains("!! lock file") && doctor.contains("$ precache lockfile replicate"), "{doctor}");
@@ -408,6 +433,15 @@ fn a_reader_who_may_not_write_the_lock_file() {
     let with = read(text(&out.join("rank-0001")));
     assert!(with.status.success(), "{with:?}");
     assert_eq!(String::from_utf8(with.stdout).unwrap(), python_ok(READ_ALL, &[text(&db)]));
+    let expected = Command::new("mdb_dump").arg(&db).output().unwrap().stdout;
+    assert!(!expected.is_empty() && dump(text(&out.join("rank-0000"))).stdout == expected);
+
+    // Where not even reading it is allowed, locks are tried on the data file.
+    fs::set_permissions(db.join("lock.mdb"), fs::Permissions::from_mode(0o600)).unwrap();
+    let check = as_nobody(&tool).args(["lockfile", "check", "--json", "--watch", "0", text(&db)]).output().unwrap();
+    let report = json(&String::from_utf8(check.stdout).unwrap());
+    assert_eq!((&report["locks"], &report["reader_table"]), (&"honoured".into(), &serde_json::Value::Null));
+    assert!(report["no_reader_table"].as_str().unwrap().contains("Permission denied"), "{report}");
 }
 
 /// Forks 200 readers that all hold a transaction at the same time; prints how many could begin one. Each opens its

@@ -49,6 +49,16 @@ fn a_map_never_replaces_the_database() {
     fs::copy(at("hard"), at("file.mdb")).unwrap();
     refused(&at("file.mdb"), &at("file.mdb"));
     refused(&at("file.mdb"), &at("file.mdb-lock"));
+    // Nor any other.
+    let other = at("other");
+    make(&other, 10, 10, false);
+    let before = state(&other);
+    for file in ["data.mdb", "lock.mdb"] {
+        let output = other.join(file);
+        let text = fail(&["lmdb", "map", db.to_str().unwrap(), "-o", output.to_str().unwrap()], 1);
+        assert!(text.contains("an LMDB data file or lock file"), "{text}");
+        assert_eq!(state(&other), before, "{file}");
+    }
 }
 
 #[test]

@@ -41,8 +41,11 @@ fn make_of_holes(db: &Path, count: u32, size: usize) -> u64 {
         .unwrap_commit();
     let mut txn = env.write_txn().unwrap();
     for key in (0..count).map(|record| format!("{record:08}")) {
-        // SAFETY: a file that was never written there holds zeroes.
-        let nothing = |space: &mut ReservedSpace<'_>| Ok(unsafe { space.assume_written(size) });
+        let nothing = |space: &mut ReservedSpace<'_>| {
+            // SAFETY: a file that was never written there holds zeroes.
+            unsafe { space.assume_written(size) };
+            Ok(())
+        };
         records.get_or_put_reserved_with_flags(&mut txn, PutFlags::APPEND, key.as_bytes(), size, nothing).unwrap();
     }
     txn.commit().unwrap();
@@ -60,7 +63,7 @@ fn fetches_little_more_than_the_tree(count: u32, size: usize, pages: u64) {
     for command in ["info", "map"] {
         let Some(mount) = slowfs::mount(&source, &dir.path().join(command), &LATENCY_AND_BANDWIDTH) else { return };
         let text = succeed(&["lmdb", command, mount.path.join("db").to_str().unwrap()]);
-        let fetched = mount.take_bytes("data.mdb");
+        let fetched = mount.take_counts("data.mdb").bytes;
         let factor = fetched as f64 / tree as f64;
         eprintln!(
             "{count} x {size}, {on_disk} bytes on disk: `lmdb {command}` fetched {fetched} bytes, {factor:.2} times the tree"
@@ -100,12 +103,17 @@ fn records_of_100_bytes() {
     assert!(output.status.success(), "{output:?}");
     let peak: u64 = String::from_utf8(output.stderr).unwrap().trim().parse().unwrap();
     let limit = Duration::from_secs_f64(bytes as f64 / 400e6);
-    let fetched = mount.take_bytes("data.mdb");
-    eprintln!("{elapsed:.2?} for {fetched} bytes, which take {limit:.2?} at 400 MB/s; {peak} KiB of memory at most");
+    let counts = mount.take_counts("data.mdb");
+    eprintln!("{elapsed:.2?} for {counts:?}, which take {limit:.2?} at 400 MB/s; {peak} KiB of memory at most");
     assert!(peak < 64 << 10, "{peak} KiB");
-    assert!(fetched as f64 <= 1.2 * bytes as f64);
-    // One page at a time would take a hundred times as long. The rest is room for a busy machine and a debug build.
-    assert!(elapsed < limit * 10, "{elapsed:?}");
+    is_one_pass_at_the_storages_speed(&counts, bytes);
+}
+
+/// Whatever else the machine does meanwhile: once, in requests so large and so many at a time that latencies hide behind
+/// each other (8 of 100 KiB in 2 ms are 400 MB/s). One page at a time would take a hundred times as long.
+fn is_one_pass_at_the_storages_speed(counts: &slowfs::Counts, bytes: u64) {
+    assert!(counts.bytes as f64 <= 1.05 * bytes as f64, "{counts:?} for {bytes} bytes");
+    assert!(counts.bytes / counts.requests >= 64 << 10 && counts.in_flight >= 8, "{counts:?}");
 }
 
 /// Duplicates lie in trees of their own, which no statistics count.
@@ -129,19 +137,14 @@ with env.begin(write=True) as txn:
     let bytes = std::fs::metadata(source.join("db/data.mdb")).unwrap().len();
     for (name, more) in [("all", &[][..]), ("one", &["--name", "dups"])] {
         let Some(mount) = slowfs::mount(&source, &dir.path().join(name), &LATENCY_AND_BANDWIDTH) else { return };
-        let begin = Instant::now();
         succeed(&[&["lmdb", "map", "-o", "/dev/null", mount.path.join("db").to_str().unwrap()], more].concat());
-        let (elapsed, fetched) = (begin.elapsed(), mount.take_bytes("data.mdb"));
-        let page_by_page = Duration::from_millis(2) * (bytes / 4096) as u32;
-        eprintln!("{bytes} bytes of duplicates: {fetched} fetched in {elapsed:.2?}; page by page {page_by_page:.2?}");
-        assert!(elapsed < page_by_page / 4, "{elapsed:?}");
-        assert!(fetched as f64 <= 1.2 * bytes as f64);
+        is_one_pass_at_the_storages_speed(&mount.take_counts("data.mdb"), bytes);
     }
 }
 
 #[test]
 fn a_file_system_that_refuses_locks() {
-    if !have_py_lmdb() {
+    if !have_py_lmdb() || !have("mdb_dump", &["-V"]) {
         return;
     }
     let dir = directory();
@@ -152,9 +155,11 @@ fn a_file_system_that_refuses_locks() {
     let (db, out) = (mount.path.join("db"), dir.path().join("out"));
     let (db, out) = (db.to_str().unwrap(), out.to_str().unwrap());
 
-    let without = python(READ_ALL, &[db]);
-    assert!(!without.status.success());
-    assert!(String::from_utf8_lossy(&without.stderr).contains("No locks available"), "{without:?}");
+    let dump = |path: &str| Command::new("mdb_dump").arg(path).output().unwrap();
+    for without in [python(READ_ALL, &[db]), dump(db)] {
+        assert!(!without.status.success());
+        assert!(String::from_utf8_lossy(&without.stderr).contains("No locks available"), "{without:?}");
+    }
     let report = json(&succeed(&["lockfile", "check", "--json", "--watch", "0", db]));
     assert_eq!((&report["locks"], &report["other_machines"]), (&"refused".into(), &true.into()));
     assert!(succeed(&["lmdb", "doctor", db]).contains("!! locks"));
@@ -164,4 +169,5 @@ fn a_file_system_that_refuses_locks() {
     succeed(&["lockfile", "replicate", db, out, "-n", "2", "--assume-read-only"]);
     let expected = python_ok(READ_ALL, &[source.join("db").to_str().unwrap()]);
     assert_eq!(python_ok(READ_ALL, &[&format!("{out}/rank-0001")]), expected);
+    assert!(dump(&format!("{out}/rank-0000")).status.success());
 }

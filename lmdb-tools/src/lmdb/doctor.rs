@@ -8,7 +8,7 @@ use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
 use super::info::Info;
-use super::{Env, Location, Target, warn_if_changed};
+use super::{Location, Target, look};
 use crate::filesystem::{self, Kind, Locks};
 use crate::memory;
 
@@ -62,10 +62,7 @@ pub struct Finding {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let env = Env::open(Location::of(&args.target.db)?)?;
-    let info = Info::gather(&env)?;
-    warn_if_changed(&env);
-    let findings = checks::all(&facts(env.location(), info)?);
+    let findings = look(&args.target.db, |env| Ok(checks::all(&facts(env.location(), Info::gather(env)?)?)))?;
     let mut out = io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &findings)?;
@@ -82,14 +79,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn facts(location: &Location, info: Info) -> io::Result<Facts> {
-    let (data, lock) = (&location.data, &location.lock);
+    let data = &location.data;
     Ok(Facts {
         location: location.clone(),
         info,
         kind: Kind::of(data)?,
         read_ahead: filesystem::read_ahead(data),
         read_ahead_setting: filesystem::read_ahead_setting(data).map(|path| path.display().to_string()),
-        locks: filesystem::locks(if lock.exists() { lock } else { data }).ok(),
+        locks: filesystem::locks_of(location).ok(),
         lock_file: lock_file(location),
         memory: memory::available(),
     })

@@ -1,7 +1,6 @@
 //! A safe door to liblmdb: one environment, opened for reading without locks, and one snapshot of it.
 
 use std::ffi::{CStr, CString, c_int, c_uint};
-use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +11,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use serde::Serialize;
 
 use super::error::reason;
+use super::handle::{Handles, check, descriptor, env_info, env_stat, file_size};
 use super::mapping::Mapping;
 use super::{Error, Location, header};
 
@@ -43,8 +43,7 @@ pub struct Stat {
 /// Opened with MDB_RDONLY and MDB_NOLOCK: neither the data file nor the lock file is written or locked, so a writer may
 /// reuse pages of the snapshot meanwhile. [`Env::newest_transaction`] tells whether one committed.
 pub struct Env {
-    env: *mut ffi::MDB_env,
-    txn: *mut ffi::MDB_txn,
+    handles: Handles,
     location: Location,
     pub page_size: u64,
     /// Bytes of the file that the snapshot may use: the last page number + 1, in bytes.
@@ -67,26 +66,27 @@ impl Env {
         header::check(&location.data)?;
         let refused = |code| Error::Refused { path: location.path.clone(), reason: reason(code) };
         let path = CString::new(location.path.as_os_str().as_bytes()).map_err(|_| refused(libc::EINVAL))?;
-        let read = |error| Error::Read { path: location.data.clone(), error };
-        let file_size = fs::metadata(&location.data).map_err(read)?.len();
 
         let mut env = ptr::null_mut();
         // SAFETY: mdb_env_create writes the handle that it allocates, and nothing else (lmdb.h).
         check(unsafe { ffi::mdb_env_create(&mut env) }).map_err(refused)?;
-        let env = Guard(env);
+        let mut handles = Handles { env, txn: ptr::null_mut() };
         let no_subdir = if location.subdir { 0 } else { ffi::MDB_NOSUBDIR };
         // NOTLS: the snapshot belongs to the handle, not to the thread. NORDAHEAD: each page of the tree that is touched
         // brings in that page alone; where more is wanted it is fetched on purpose.
         let flags = ffi::MDB_RDONLY | ffi::MDB_NOLOCK | ffi::MDB_NOTLS | ffi::MDB_NORDAHEAD | no_subdir;
         // SAFETY: the handle is fresh and unopened; the path is a C string that outlives the call.
         unsafe {
-            check(ffi::mdb_env_set_maxdbs(env.0, NAMED_AT_ONCE)).map_err(refused)?;
+            check(ffi::mdb_env_set_maxdbs(env, NAMED_AT_ONCE)).map_err(refused)?;
             let before = Mapping::snapshot();
-            check(ffi::mdb_env_open(env.0, path.as_ptr(), flags, 0)).map_err(|code| match code {
+            check(ffi::mdb_env_open(env, path.as_ptr(), flags, 0)).map_err(|code| match code {
                 libc::ENOMEM if is_limited() => Error::NoAddressSpace { path: location.path.clone() },
                 code => refused(code),
             })?;
-            let (stat, info) = (env_stat(env.0), env_info(env.0));
+            check(ffi::mdb_txn_begin(env, ptr::null_mut(), ffi::MDB_RDONLY, &mut handles.txn)).map_err(refused)?;
+            // Looked at after the snapshot is taken: a transaction that is committed in between only adds pages.
+            let (stat, info) = (env_stat(env), env_info(env));
+            let file_size = file_size(env).map_err(|error| Error::Read { path: location.data.clone(), error })?;
             let page_size = u64::from(stat.ms_psize);
             let used = (info.me_last_pgno as u64).checked_add(1).and_then(|pages| pages.checked_mul(page_size));
             let used = used.filter(|_| header::is_page_size(page_size));
@@ -97,16 +97,14 @@ impl Env {
             if used > mapping.len() {
                 return Err(damaged("its header counts more pages than its map can hold"));
             }
-            let mut txn = ptr::null_mut();
-            check(ffi::mdb_txn_begin(env.0, ptr::null_mut(), ffi::MDB_RDONLY, &mut txn)).map_err(refused)?;
+            let transaction = ffi::mdb_txn_id(handles.txn) as u64;
             Ok(Self {
-                env: env.release(),
-                txn,
+                handles,
                 page_size,
                 used,
                 map_size: info.me_mapsize as u64,
                 file_size,
-                transaction: ffi::mdb_txn_id(txn) as u64,
+                transaction,
                 mapping,
                 location,
             })
@@ -124,34 +122,33 @@ impl Env {
 
     /// liblmdb's own descriptor of the data file: opening another would make some file systems drop their cache.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        let mut fd: c_int = -1;
-        // SAFETY: the environment is open, so the call stores its descriptor, which stays open until `drop`.
-        unsafe {
-            ffi::mdb_env_get_fd(self.env, &mut fd);
-            BorrowedFd::borrow_raw(fd)
-        }
+        // SAFETY: the environment is open for as long as `self` lives.
+        unsafe { descriptor(self.handles.env) }
     }
 
     /// The last committed transaction, now: another than [`Env::transaction`] once a writer has committed.
     pub fn newest_transaction(&self) -> u64 {
         // SAFETY: the environment is open for as long as `self` lives.
-        unsafe { env_info(self.env) }.me_last_txnid as u64
+        unsafe { env_info(self.handles.env) }.me_last_txnid as u64
     }
 
     /// A tree's statistics.
+    ///
+    /// # Errors
+    /// When they cannot be true of this file.
     pub fn stat(&self, tree: Tree) -> Result<Stat, Error> {
         let mut stat = MaybeUninit::zeroed();
         let mut flags: c_uint = 0;
         // SAFETY: the transaction is live; both calls check the handle and only write what they are given.
         let (stat, flags) = unsafe {
-            self.check(ffi::mdb_stat(self.txn, tree.0, stat.as_mut_ptr()))?;
+            self.check(ffi::mdb_stat(self.handles.txn, tree.0, stat.as_mut_ptr()))?;
             // The free list is none of the databases that have flags to ask for.
             if tree != FREE {
-                self.check(ffi::mdb_dbi_flags(self.txn, tree.0, &mut flags))?;
+                self.check(ffi::mdb_dbi_flags(self.handles.txn, tree.0, &mut flags))?;
             }
             (stat.assume_init(), flags)
         };
-        Ok(Stat {
+        let stat = Stat {
             depth: stat.ms_depth,
             branch_pages: stat.ms_branch_pages as u64,
             leaf_pages: stat.ms_leaf_pages as u64,
@@ -159,21 +156,27 @@ impl Env {
             entries: stat.ms_entries as u64,
             dupsort: flags & ffi::MDB_DUPSORT != 0,
             integer_keys: flags & ffi::MDB_INTEGERKEY != 0,
-        })
+        };
+        let pages = [stat.branch_pages, stat.leaf_pages, stat.overflow_pages];
+        let pages = pages.into_iter().try_fold(0_u64, u64::checked_add);
+        if pages.is_none_or(|pages| pages > self.used / self.page_size) {
+            return Err(self.damaged("a tree counts more pages than the file has"));
+        }
+        Ok(stat)
     }
 
     /// The tree of that name, or none where the name is that of a record, or of nothing.
     pub fn named(&self, name: &CStr) -> Result<Option<Named<'_>>, Error> {
         let mut tree: c_uint = 0;
         // SAFETY: the transaction is live, the name is a C string.
-        match unsafe { ffi::mdb_dbi_open(self.txn, name.as_ptr(), 0, &mut tree) } {
+        match unsafe { ffi::mdb_dbi_open(self.handles.txn, name.as_ptr(), 0, &mut tree) } {
             ffi::MDB_NOTFOUND | ffi::MDB_INCOMPATIBLE => Ok(None),
             code => self.check(code).map(|()| Some(Named { env: self, tree: Tree(tree) })),
         }
     }
 
     pub(super) fn transaction_handle(&self) -> *mut ffi::MDB_txn {
-        self.txn
+        self.handles.txn
     }
 
     pub(super) fn check(&self, code: c_int) -> Result<(), Error> {
@@ -182,16 +185,6 @@ impl Env {
 
     pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::Damaged { path: self.location.data.clone(), what: what.into() }
-    }
-}
-
-impl Drop for Env {
-    fn drop(&mut self) {
-        // SAFETY: both handles are live and no cursor or named tree outlives `self`, which they borrow.
-        unsafe {
-            ffi::mdb_txn_abort(self.txn);
-            ffi::mdb_env_close(self.env);
-        }
     }
 }
 
@@ -208,55 +201,11 @@ impl Drop for Named<'_> {
     fn drop(&mut self) {
         // SAFETY: the handle was opened by `Env::named` in this process, and the snapshot that uses it modifies nothing,
         // which is what mdb_dbi_close asks for (lmdb.h).
-        unsafe { ffi::mdb_dbi_close(self.env.env, self.tree.0) }
-    }
-}
-
-/// Closes an environment that could not be opened to the end.
-struct Guard(*mut ffi::MDB_env);
-
-impl Guard {
-    fn release(self) -> *mut ffi::MDB_env {
-        let env = self.0;
-        std::mem::forget(self);
-        env
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        // SAFETY: the handle came from mdb_env_create; closing is the one thing allowed after a failed open (lmdb.h).
-        unsafe { ffi::mdb_env_close(self.0) }
+        unsafe { ffi::mdb_dbi_close(self.env.handles.env, self.tree.0) }
     }
 }
 
 /// Whether this process may not map as much as it likes: `ulimit -v`.
 fn is_limited() -> bool {
     getrlimit(Resource::RLIMIT_AS).is_ok_and(|(soft, _)| soft != RLIM_INFINITY)
-}
-
-fn check(code: c_int) -> Result<(), c_int> {
-    if code == ffi::MDB_SUCCESS { Ok(()) } else { Err(code) }
-}
-
-/// # Safety
-/// `env` is open.
-unsafe fn env_info(env: *mut ffi::MDB_env) -> ffi::MDB_envinfo {
-    let mut info = MaybeUninit::zeroed();
-    // SAFETY: the caller vouches for `env`; the struct holds integers and one pointer, for which zeroes are valid.
-    unsafe {
-        ffi::mdb_env_info(env, info.as_mut_ptr());
-        info.assume_init()
-    }
-}
-
-/// # Safety
-/// `env` is open.
-unsafe fn env_stat(env: *mut ffi::MDB_env) -> ffi::MDB_stat {
-    let mut stat = MaybeUninit::zeroed();
-    // SAFETY: the caller vouches for `env`; the struct holds integers only, for which zeroes are valid.
-    unsafe {
-        ffi::mdb_env_stat(env, stat.as_mut_ptr());
-        stat.assume_init()
-    }
 }

@@ -26,6 +26,9 @@ pub enum Error {
     )]
     OutputIsDatabase { path: PathBuf, database: PathBuf },
 
+    #[error("{path}: an LMDB data file or lock file, which a map would destroy; choose another output file")]
+    OutputIsLmdb { path: PathBuf },
+
     #[error("{path}: not a regular file, so not an LMDB data file")]
     NotAFile { path: PathBuf },
 
@@ -46,6 +49,12 @@ pub enum Error {
          (mdb_dump) and load it here (mdb_load)"
     )]
     ForeignByteOrder { path: PathBuf },
+
+    #[error(
+        "{path}: written by a program of 32 bits; LMDB files do not travel to those of 64. Dump it there (mdb_dump) and load \
+         it here (mdb_load)"
+    )]
+    WordSize { path: PathBuf },
 
     #[error(
         "{path}: LMDB format version {version}; this program reads version 1 (LMDB 0.9). Dump it with the tools that wrote \

@@ -7,14 +7,16 @@ use std::path::Path;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use super::{Error, Location};
+use super::Error;
 
 const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
 
-/// The magic number follows the page header: 16 bytes in 0.9, 24 in 1.0 (which added a transaction number to each page).
+/// The magic number follows the page header: 16 bytes in 0.9, 24 in 1.0 (which added a transaction number to each page), 12
+/// where words have 32 bits.
 const MAGIC_AT: usize = 16;
 const MAGIC_AT_1_0: usize = 24;
+const MAGIC_AT_32_BITS: usize = 12;
 /// Where other fields of the meta page are (mdb.c, `MDB_meta` on 64 bits, behind the page header); the last ends it.
 const PAGE_SIZE_AT: usize = 40;
 const LAST_PAGE_AT: usize = 136;
@@ -41,12 +43,10 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
     classify(&page, length, path)
 }
 
-/// Bytes that the data file of `database` lacks of what its header counts: (what there are, what there should be). None
-/// where it lacks nothing, or its header cannot be read.
-pub(crate) fn shortfall(database: &Path) -> Option<(u64, u64)> {
-    let location = Location::of(database).ok()?;
-    check(&location.data).ok()?;
-    let (file, length) = open(&location.data).ok()?;
+/// Bytes of the file and bytes that its header counts; none where it lacks nothing, or its header cannot be read.
+pub(super) fn shortfall(path: &Path) -> Option<(u64, u64)> {
+    check(path).ok()?;
+    let (file, length) = open(path).ok()?;
     let first = beginning(&file, 0).ok()?;
     let page_size = u64::from(word(&first, PAGE_SIZE_AT)?);
     let second = beginning(&file, page_size).ok()?;
@@ -86,6 +86,7 @@ fn classify(page: &[u8], length: u64, path: &Path) -> Result<(), Error> {
             let version = word(page, MAGIC_AT_1_0 + 4).unwrap_or_default();
             return Err(Error::Version { path: path(), version });
         }
+        (Some(_), _) if word(page, MAGIC_AT_32_BITS) == Some(MAGIC) => return Err(Error::WordSize { path: path() }),
         (Some(magic), _) if magic == MAGIC.swap_bytes() => return Err(Error::ForeignByteOrder { path: path() }),
         (None, _) if BEGINNING.starts_with(page) => {}
         _ => return Err(Error::Foreign { path: path() }),
@@ -138,6 +139,7 @@ mod tests {
         assert!(matches!(check(page(16, MAGIC, 999)), Err(Error::Version { version: 999, .. })));
         assert!(matches!(check(page(24, MAGIC, 3)), Err(Error::Version { version: 3, .. })));
         assert!(matches!(check(page(16, MAGIC.swap_bytes(), 1)), Err(Error::ForeignByteOrder { .. })));
+        assert!(matches!(check(page(12, MAGIC, 1)), Err(Error::WordSize { .. })));
         assert!(matches!(check([0; META]), Err(Error::Foreign { .. })));
         for size in [0, 3, 128, 5000, 1 << 16] {
             let mut page = page(16, MAGIC, 1);

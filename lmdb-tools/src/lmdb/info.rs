@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::survey::{Distribution, Survey};
-use super::{Database, Env, Error, Location, ReaderTable, Target, warn_if_changed};
+use super::{Database, Env, Error, ReaderTable, Target, look};
 use crate::size::Bytes;
 
 /// Arguments of `lmdb info`.
@@ -97,17 +97,17 @@ impl Info {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let env = Env::open(Location::of(&args.target.db)?)?;
-    let info = Info::gather(&env)?;
-    warn_if_changed(&env);
-    let mut out = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &info)?;
-        writeln!(out)?;
-    } else {
-        write_text(&info, &env, &mut out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    look(&args.target.db, |env| {
+        let info = Info::gather(env)?;
+        let mut out = io::stdout().lock();
+        if args.json {
+            serde_json::to_writer_pretty(&mut out, &info)?;
+            writeln!(out)?;
+        } else {
+            write_text(&info, env, &mut out)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn write_text(info: &Info, env: &Env, out: &mut impl Write) -> io::Result<()> {

@@ -46,6 +46,12 @@ impl Location {
         super::header::check(&self.data)
     }
 
+    /// How much of the data file there is, and how much there should be by its header, in bytes; none where nothing is known
+    /// to be missing. Pages that were never written may be missing at the end of a healthy file, too.
+    pub fn shortfall(&self) -> Option<(u64, u64)> {
+        super::header::shortfall(&self.data)
+    }
+
     fn in_directory(directory: &Path) -> Self {
         Self {
             path: directory.into(),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::map_format::{Header, Writer};
 use super::output::Output;
-use super::{Database, Env, Key, Location, Record, Target, warn_if_changed};
+use super::{Database, Env, Key, Location, Record, Target, look};
 use crate::child::{self, isolated};
 
 /// Arguments of `lmdb map`.
@@ -46,17 +46,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print(args: &Args) -> anyhow::Result<ExitCode> {
-    let env = Env::open(Location::of(&args.target.db)?)?;
-    let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let name = args.name.as_deref();
-    let mut out = match (args.binary, args.json) {
-        (true, _) => binary(&env, name, out)?,
-        (_, true) => json_lines(&env, name, out)?,
-        _ => text(&env, name, out)?,
-    };
-    out.flush()?;
-    warn_if_changed(&env);
-    Ok(ExitCode::SUCCESS)
+    look(&args.target.db, |env| {
+        let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let name = args.name.as_deref();
+        let mut out = match (args.binary, args.json) {
+            (true, _) => binary(env, name, out)?,
+            (_, true) => json_lines(env, name, out)?,
+            _ => text(env, name, out)?,
+        };
+        out.flush()?;
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Key, offset and length, separated by tabs; a line `# database NAME` before the records of a named database.

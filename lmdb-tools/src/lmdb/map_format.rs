@@ -177,6 +177,9 @@ impl<R: BufRead> Reader<R> {
         self.key.truncate(shared as usize);
         let rest = self.bytes()?;
         self.key.extend(rest);
+        if self.key.len() as u64 > LONGEST {
+            return Err(Error::Damaged("a name or key is longer than any can be"));
+        }
         let gap = unzigzag(take(&mut self.input)?);
         let length = take(&mut self.input)?;
         let offset = self.last_end.checked_add_signed(gap).ok_or(Error::Damaged("an offset is negative"))?;

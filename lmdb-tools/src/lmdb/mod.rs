@@ -1,6 +1,6 @@
 //! Looking into a database: what it is like, where its records lie, how to share it out.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -13,6 +13,7 @@ pub mod doctor;
 mod env;
 mod error;
 pub mod fetch;
+mod handle;
 mod header;
 pub mod info;
 mod key;
@@ -30,7 +31,6 @@ mod walk;
 pub use catalog::Database;
 pub use env::{Env, Stat, Tree};
 pub use error::Error;
-pub(crate) use header::shortfall;
 pub use key::Key;
 pub use location::Location;
 pub use readers::{NoTable, ReaderTable, Slot};
@@ -73,8 +73,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Says so on stderr when a writer committed during the walk: what was printed is then a mixture.
-fn warn_if_changed(env: &Env) {
+/// Opens a database and looks into it.
+///
+/// Says so on stderr when a writer committed meanwhile: what was found is then a mixture, and what looks like damage may be
+/// none.
+pub(crate) fn look<T>(db: &Path, look: impl FnOnce(&Env) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let env = Env::open(Location::of(db)?)?;
+    let found = look(&env);
     let newest = env.newest_transaction();
     if newest != env.transaction {
         eprintln!(
@@ -84,4 +89,5 @@ fn warn_if_changed(env: &Env) {
             env.transaction
         );
     }
+    found
 }

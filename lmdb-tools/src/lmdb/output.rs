@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::{SigId, low_level};
 use tempfile::TempPath;
 
-use super::{Error, Location};
+use super::{Error, Location, NoTable, ReaderTable, header};
 
 /// A file to be written.
 pub(super) struct Output {
@@ -51,6 +51,9 @@ impl Output {
             // A device or a pipe: there is nothing to replace.
             let file = File::options().write(true).open(&place).map_err(cannot)?;
             return Ok(Self { file, place, aside: None });
+        }
+        if there.is_some() && is_lmdb(&place) {
+            return Err(Error::OutputIsLmdb { path: path.into() });
         }
         let (file, aside) = aside(&place).map_err(cannot)?;
         // What is there keeps its mode; a new file has that of any other, less the umask.
@@ -185,4 +188,10 @@ fn is_of(place: &Path, database: &Location) -> bool {
     [&database.data, &database.lock]
         .into_iter()
         .any(|own| output.is_some() && output == identity(own) || beside(own).is_ok_and(|own| own == place))
+}
+
+/// Whether a file is of another database: it begins with LMDB's magic number, as lock files do, or with a meta page.
+fn is_lmdb(file: &Path) -> bool {
+    let is_data = || matches!(header::check(file), Ok(()) | Err(Error::Version { .. }));
+    !matches!(ReaderTable::read(file), Err(NoTable::Foreign | NoTable::Unused | NoTable::Io(_))) || is_data()
 }

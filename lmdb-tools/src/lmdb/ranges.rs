@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::split::part_of;
 use super::survey::{Order, SHUFFLED};
-use super::{Database, Env, Error, Key, Location, Stat, Target, command, warn_if_changed};
+use super::{Database, Env, Error, Key, Stat, Target, command, look};
 use crate::Usage;
 use crate::lockfile::rank;
 use crate::shell::quoted;
@@ -60,13 +60,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(rank) = wanted.filter(|&rank| rank >= count) {
         return Err(Usage(format!("rank {rank} has no range: there are {count}, numbered from 0")).into());
     }
-    let env = Env::open(Location::of(&args.target.db)?)?;
-    let (database, ranges, order) = split(&env, args.name.as_deref(), count)?;
-    warn_if_changed(&env);
-    warn_if_shuffled(&env, order);
-    let chosen = ranges.iter().enumerate().filter(|(rank, _)| wanted.is_none_or(|wanted| wanted as usize == *rank));
-    print(&env, &database.stat, chosen, args.json)?;
-    Ok(ExitCode::SUCCESS)
+    look(&args.target.db, |env| {
+        let (database, ranges, order) = split(env, args.name.as_deref(), count)?;
+        warn_if_shuffled(env, order);
+        let chosen = ranges.iter().enumerate().filter(|(rank, _)| wanted.is_none_or(|wanted| wanted as usize == *rank));
+        print(env, &database.stat, chosen, args.json)?;
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Splits one database into `count` ranges of equal bytes: a first walk for their sum, a second for the ranges. A key is

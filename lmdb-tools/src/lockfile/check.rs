@@ -52,7 +52,6 @@ impl Report {
             Ok(table) => (Some(Readers::of(&table)), None),
             Err(why) => (None, Some(why.to_string())),
         };
-        let to_lock = if location.lock.exists() { &location.lock } else { &location.data };
         Ok(Self {
             file_system: kind.name(),
             writers,
@@ -66,7 +65,7 @@ impl Report {
             watched_seconds: seconds,
             reader_table,
             no_reader_table,
-            locks: match filesystem::locks(to_lock) {
+            locks: match filesystem::locks_of(&location) {
                 Ok(Locks::Honoured) => "honoured",
                 Ok(Locks::Ignored) => "ignored",
                 Ok(Locks::Refused(_)) => "refused",

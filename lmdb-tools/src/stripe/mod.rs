@@ -11,7 +11,7 @@ use crate::Usage;
 use crate::child::isolated;
 use crate::filesystem::Kind;
 use crate::lmdb::survey::{Distribution, Sizes};
-use crate::lmdb::{Env, Location};
+use crate::lmdb::{Location, look};
 use crate::size::{self, Bytes};
 
 pub mod advice;
@@ -145,11 +145,12 @@ impl Args {
 
 /// The sizes of all records of all databases in there, their values unread.
 fn measure(db: &Path) -> anyhow::Result<Distribution> {
-    let env = Env::open(Location::of(db)?)?;
     let mut sizes = Sizes::default();
-    env.walk_databases::<crate::lmdb::Error>(None, |_, record| {
-        sizes.add(record.length);
-        Ok(())
+    look(db, |env| {
+        env.walk_databases(None, |_, record| {
+            sizes.add(record.length);
+            Ok(())
+        })
     })?;
     sizes.distribution().ok_or_else(|| anyhow::anyhow!("{}: no records to measure; give --sample-bytes", db.display()))
 }

@@ -55,14 +55,26 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Mount {
-    /// Bytes that were read of a file, counted by the storage; starts counting anew.
-    pub fn take_bytes(&self, file: &str) -> u64 {
+    /// What was read of a file, counted by the storage; starts counting anew.
+    pub fn take_counts(&self, file: &str) -> Counts {
         let counters = std::fs::read_to_string(self.path.join(".slowfs/counters.json")).unwrap();
         let counters: serde_json::Value = serde_json::from_str(&counters).unwrap();
         std::fs::write(self.path.join(".slowfs/reset"), "x").unwrap();
         let files = counters["files"].as_object().unwrap();
-        files.iter().filter(|(name, _)| name.ends_with(file)).map(|(_, counts)| counts["bytes"].as_u64().unwrap()).sum()
+        let counts = &files.iter().find(|(name, _)| name.ends_with(file)).unwrap().1;
+        let [bytes, requests, in_flight] =
+            ["bytes", "requests", "max_in_flight"].map(|field| counts[field].as_u64().unwrap());
+        Counts { bytes, requests, in_flight }
     }
+}
+
+/// What a storage was asked for.
+#[derive(Debug)]
+pub struct Counts {
+    pub bytes: u64,
+    pub requests: u64,
+    /// At the same time, at most.
+    pub in_flight: u64,
 }
 
 impl Drop for Mount {

@@ -10,6 +10,8 @@ use super::{Facts, Finding, LockFile};
 
 /// Share of the map that is in use from which the next writer may find it full.
 const NEARLY_FULL: f64 = 0.9;
+/// More than that takes memory from other files and latency from other readers.
+const LARGEST_READ_AHEAD: u64 = 16 << 20;
 /// Share of the reader slots from which more readers may not fit.
 const CROWDED: f64 = 0.8;
 
@@ -71,7 +73,7 @@ fn read_ahead(facts: &Facts) -> Finding {
     }
     if record > window as f64 {
         let setting = facts.read_ahead_setting.as_deref().unwrap_or("/sys/class/bdi/MAJOR:MINOR/read_ahead_kb");
-        let kib = (record as u64 * 4).next_power_of_two() >> 10;
+        let kib = (record as u64 * 4).next_power_of_two().min(LARGEST_READ_AHEAD) >> 10;
         let reads = (record / window as f64).ceil();
         return hurts(
             subject,

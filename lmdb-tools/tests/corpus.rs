@@ -1,0 +1,23 @@
+//! The fuzzer's stored inputs, on the parsers: none panics. Those of whole databases are run in `damaged.rs`.
+
+#[path = "../fuzz/targets.rs"]
+mod targets;
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_stored_input_is_survived() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    for (name, target) in targets::TARGETS {
+        let mut inputs = 0;
+        for input in fs::read_dir(corpus.join(name)).unwrap() {
+            let path = input.unwrap().path();
+            // Printed when the target panics.
+            println!("{}", path.display());
+            target(&fs::read(&path).unwrap());
+            inputs += 1;
+        }
+        assert!(inputs > 0, "{name}");
+    }
+}
