@@ -8,7 +8,7 @@ use super::kept::{Held, Kept};
 use super::lanes::Lane;
 use super::residency::Residency;
 use super::ways::Way;
-use super::{CHUNK, LARGEST_CHUNK};
+use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::statfs::fstatfs;
@@ -88,7 +88,7 @@ pub struct FileRecord {
 pub struct DataFile {
     pub record: Arc<FileRecord>,
     pub(super) file: File,
-    mapping: OnceLock<Option<MmapRaw>>,
+    mapping: OnceLock<Option<(MmapRaw, bool)>>,
 }
 
 impl Deref for DataFile {
@@ -137,10 +137,27 @@ impl DataFile {
         }
     }
 
-    /// A mapping of the whole file, made when it is first needed; `None` where the file cannot be mapped.
-    pub(super) fn mapping(&self) -> Option<&MmapRaw> {
-        let map = || MmapOptions::new().len(self.size as usize).map_raw_read_only(&self.file).ok();
+    /// A mapping of the whole file, made when it is first needed, and whether its faults read in large pieces; `None`
+    /// where the file cannot be mapped.
+    pub(super) fn mapping(&self) -> Option<&(MmapRaw, bool)> {
+        let map = || {
+            let mapping = MmapOptions::new().len(self.size as usize).map_raw_read_only(&self.file).ok()?;
+            let advise = |advice| {
+                // SAFETY: advice on our own mapping, which nobody reads.
+                unsafe { libc::madvise(mapping.as_mut_ptr().cast(), mapping.len(), advice) == 0 }
+            };
+            let is_large = advise(libc::MADV_HUGEPAGE) && advise(libc::MADV_RANDOM);
+            Some((mapping, is_large))
+        };
         self.mapping.get_or_init(map).as_ref()
+    }
+
+    /// Bytes of the pieces that the engine of the next chunk brings in at once.
+    pub(super) fn chunk(&self) -> u64 {
+        match self.filling.next() {
+            Way::Populate if self.mapping().is_some_and(|&(_, is_large)| is_large) => LARGE_PIECE,
+            _ => self.request(),
+        }
     }
 }
 
@@ -162,9 +179,9 @@ impl FileRecord {
         })
     }
 
-    /// Bytes in one request: the read-ahead of the device, between bounds, for a read that asks for more is cut into
+    /// Bytes in one read: the read-ahead of the device, between bounds, for a read that asks for more is cut into
     /// pieces of that length which wait for each other.
-    pub fn chunk(&self) -> u64 {
+    fn request(&self) -> u64 {
         self.read_ahead.unwrap_or(CHUNK).clamp(CHUNK, LARGEST_CHUNK)
     }
 

@@ -2,7 +2,7 @@
 
 use super::residency::Residency;
 use super::ways::Way;
-use crate::policy::choice::Choice;
+use crate::policy::choice::{Choice, Contender};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard};
@@ -26,13 +26,15 @@ impl Filling {
     pub fn new(asked: Option<Way>, residency: Residency) -> Self {
         let (ways, choice) = match asked {
             None => {
-                // Populating goes through faults, which is slow: it is there for where reading fills another cache.
                 let ways = Way::candidates(residency);
-                let choice = Choice::new(ways.len() - 1, 1);
+                let choice = Choice::new(ways.iter().map(|way| way.contender()));
                 (ways, choice)
             }
-            Some(Way::Read) => (vec![Way::Read], Choice::new(1, 0)),
-            Some(way) => (vec![way, Way::Read], Choice::new(1, 1)),
+            Some(Way::Read) => (vec![Way::Read], Choice::new([Way::Read.contender()])),
+            Some(way) => {
+                let reserve = Contender { chunks: 0, handicap: 1.0 };
+                (vec![way, Way::Read], Choice::new([way.contender(), reserve]))
+            }
         };
         Self {
             bytes: ways.iter().map(|_| AtomicU64::new(0)).collect(),

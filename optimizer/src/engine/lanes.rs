@@ -1,6 +1,7 @@
 //! What is queued for one mount: each stream has a lane, and chunks are taken from the lanes in turn, so that no reader
 //! waits for the whole window of another.
 
+use super::LARGEST_CHUNK;
 use super::file::{Account, DataFile};
 use super::ways::Way;
 use std::collections::VecDeque;
@@ -61,6 +62,11 @@ impl Lanes {
     /// Chunks being fetched.
     pub fn in_flight(&self) -> usize {
         self.flying.len()
+    }
+
+    /// Requests that these are to the storage, at most: none carries more than [`LARGEST_CHUNK`].
+    pub fn requests(&self) -> usize {
+        self.flying.iter().map(|(_, chunk)| (chunk.end - chunk.start).div_ceil(LARGEST_CHUNK) as usize).sum()
     }
 
     /// The next chunk of the lane whose turn it is; the lane then goes to the end. With `only`, nothing if that is of

@@ -21,6 +21,8 @@ use std::ops::Range;
 pub const CHUNK: u64 = 128 << 10;
 /// The most that one request asks for.
 pub const LARGEST_CHUNK: u64 = 1 << 20;
+/// What a fault reads in at once in a mapping with `MADV_HUGEPAGE`, aligned: a huge page of x86-64.
+pub const LARGE_PIECE: u64 = 2 << 20;
 
 /// Why a chunk did not come in.
 #[derive(Debug, thiserror::Error)]

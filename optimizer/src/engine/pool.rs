@@ -3,7 +3,7 @@
 use super::file::{Account, DataFile};
 use super::lanes::{Job, Lane, Lanes};
 use super::ways::{Engines, Way};
-use super::{Failure, Traffic};
+use super::{Failure, LARGE_PIECE, Traffic};
 use crate::policy::congestion::{Answered, Congestion, Estimate};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
@@ -120,7 +120,11 @@ impl State {
     }
 
     fn has_work(&self) -> bool {
-        !self.lanes.is_empty() && self.lanes.in_flight() < self.depth()
+        // The next chunk may be two requests.
+        let requests = self.lanes.requests();
+        !self.lanes.is_empty()
+            && self.lanes.in_flight() < self.depth()
+            && (requests < self.cap - 1 || requests == 0 || self.lanes.in_flight() == requests && requests < self.cap)
     }
 }
 
@@ -197,7 +201,11 @@ impl Inner {
 
     /// Has an engine bring in a chunk, and whatever it takes on meanwhile.
     fn fly(&self, job: Job, engines: &mut Engines) {
-        let way = job.file.filling.next();
+        let way = match job.file.filling.next() {
+            // A large piece would bring in more than was asked for.
+            Way::Populate if job.chunk.end - job.chunk.start < LARGE_PIECE / 2 => Way::Read,
+            way => way,
+        };
         let (file, chunk) = (Arc::clone(&job.file), job.chunk.clone());
         let mut flight = Flight { inner: self, file: &file, way, flying: Vec::new(), left: Vec::new() };
         flight.send(job);

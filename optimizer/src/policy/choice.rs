@@ -1,17 +1,22 @@
 //! Which of several ways to fill is the best on this file: each is tried on chunks that a reader needs anyway.
 //!
-//! What counts is the rate at which a way delivered while it had requests in flight. They are tried in the order of their
-//! costs that the rate does not show (a copy, a thread), so a later one has to be clearly faster.
+//! What counts is the rate at which a way delivered while it had requests in flight, less a handicap for what the rate does
+//! not show (a copy, a thread) and for the chance that a short trial was lucky.
 
 use std::time::Duration;
 
-/// Chunks that each way is tried on.
-const TRIAL: u32 = 12;
-/// What a way must be faster by than one that is tried before it.
-const CLEARLY: f64 = 1.25;
+/// One way, before its trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Contender {
+    /// Chunks that it is tried on; 0: only where no other works.
+    pub chunks: u32,
+    /// How many times as fast as another without one it must be.
+    pub handicap: f64,
+}
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Trial {
+    contender: Contender,
     sent: u32,
     in_flight: u32,
     bytes: u64,
@@ -25,20 +30,35 @@ struct Trial {
     failed: bool,
 }
 
+impl Trial {
+    fn of(contender: Contender) -> Self {
+        Self {
+            contender,
+            sent: 0,
+            in_flight: 0,
+            bytes: 0,
+            busy_since: Duration::ZERO,
+            busy: Duration::ZERO,
+            answered: 0,
+            rate: None,
+            failed: false,
+        }
+    }
+}
+
 /// The trials on one file. Ways are known by their index.
 #[derive(Clone, Debug)]
 pub struct Choice {
     trials: Vec<Trial>,
-    /// So many of them, the last ones, are taken only where no other works.
-    reserve: usize,
     chosen: Option<usize>,
 }
 
 impl Choice {
-    /// Among `ways` of them, at least one, and `reserve` more that are taken only where none of these works.
-    pub fn new(ways: usize, reserve: usize) -> Self {
-        let trials = vec![Trial::default(); ways.max(1) + reserve];
-        Self { trials, reserve, chosen: (ways <= 1).then_some(0) }
+    /// Among these, at least one; the first, if it is the only one to be tried.
+    pub fn new(contenders: impl IntoIterator<Item = Contender>) -> Self {
+        let trials: Vec<_> = contenders.into_iter().map(Trial::of).collect();
+        let tried = trials.iter().filter(|trial| trial.contender.chunks > 0).count();
+        Self { trials, chosen: (tried <= 1).then_some(0) }
     }
 
     /// The way that all were found to be slower than, once that is known.
@@ -52,8 +72,8 @@ impl Choice {
             return chosen;
         }
         let usable = |(_, trial): &(usize, &Trial)| !trial.failed;
-        let regular = self.trials.len() - self.reserve;
-        let untried = self.trials[..regular].iter().enumerate().filter(usable).find(|(_, trial)| trial.sent < TRIAL);
+        let untried =
+            self.trials.iter().enumerate().filter(usable).find(|(_, trial)| trial.sent < trial.contender.chunks);
         // All are on their way, and the last answers are awaited: the first one goes on meanwhile.
         untried.or_else(|| self.trials.iter().enumerate().find(usable)).map_or(0, |(way, _)| way)
     }
@@ -93,7 +113,7 @@ impl Choice {
         trial.in_flight -= 1;
         trial.busy += now.saturating_sub(trial.busy_since);
         trial.busy_since = now;
-        if trial.answered == TRIAL {
+        if trial.answered == trial.contender.chunks.max(1) {
             trial.rate = Some(trial.bytes as f64 / trial.busy.as_secs_f64().max(1e-6));
         }
     }
@@ -103,12 +123,10 @@ impl Choice {
             return;
         }
         let mut best: Option<(usize, f64)> = None;
-        let regular = self.trials.len() - self.reserve;
-        let all_failed = self.trials[..regular].iter().all(|trial| trial.failed);
-        let considered = if all_failed { self.trials.len() } else { regular };
-        for (way, trial) in self.trials[..considered].iter().enumerate().filter(|(_, trial)| !trial.failed) {
-            let Some(rate) = trial.rate else { return };
-            if best.is_none_or(|(_, other)| rate > other * CLEARLY) {
+        let in_trial = |trial: &Trial| !trial.failed && trial.contender.chunks > 0;
+        for (way, trial) in self.trials.iter().enumerate().filter(|(_, trial)| in_trial(trial)) {
+            let Some(rate) = trial.rate.map(|rate| rate / trial.contender.handicap) else { return };
+            if best.is_none_or(|(_, other)| rate > other) {
                 best = Some((way, rate));
             }
         }
@@ -122,6 +140,14 @@ mod tests {
     use proptest::prelude::*;
 
     const CHUNK: u64 = 128 << 10;
+    const TRIAL: u32 = 12;
+    const CLEARLY: f64 = 1.25;
+
+    /// So many, each but the first with a handicap.
+    fn among(ways: usize) -> Choice {
+        let handicap = |way| if way == 0 { 1.0 } else { CLEARLY };
+        Choice::new((0..ways).map(|way| Contender { chunks: TRIAL, handicap: handicap(way) }))
+    }
 
     fn send(choice: &mut Choice, now: Duration) -> usize {
         let way = choice.next();
@@ -149,11 +175,11 @@ mod tests {
         /// The fastest is found, or one that is hardly slower and comes before it; the trial is short.
         #[test]
         fn finds_the_fastest(times in prop::collection::vec(50u64..2000, 1..5), depth in 1usize..5) {
-            let mut choice = Choice::new(times.len(), 0);
+            let mut choice = among(times.len());
             let taken = fill(&mut choice, &times, depth, 200);
             let chosen = choice.chosen().unwrap();
             let least = *times.iter().min().unwrap();
-            prop_assert!(times[chosen] as f64 <= least as f64 * CLEARLY.powi(4) + 1.0, "{chosen} of {times:?}");
+            prop_assert!(times[chosen] as f64 <= least as f64 * CLEARLY + 1.0, "{chosen} of {times:?}");
             let trial = TRIAL as usize * times.len() + depth;
             prop_assert!(taken[trial.min(taken.len())..].iter().all(|&way| way == chosen));
         }
@@ -161,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_way_that_does_not_work_is_left() {
-        let mut choice = Choice::new(2, 0);
+        let mut choice = among(2);
         assert_eq!(send(&mut choice, Duration::ZERO), 0);
         choice.fail(0, Duration::ZERO);
         assert!((0..20).all(|_| send(&mut choice, Duration::ZERO) == 1));
@@ -169,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_reserve_is_taken_when_nothing_else_works() {
-        let mut choice = Choice::new(1, 1);
+        let mut choice = Choice::new([12, 0].map(|chunks| Contender { chunks, handicap: 1.0 }));
         fill(&mut choice, &[900, 100], 2, 60);
         assert_eq!(choice.chosen(), Some(0));
         choice.fail(0, Duration::from_secs(1));
@@ -178,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_chosen_one_may_stop_working() {
-        let mut choice = Choice::new(2, 0);
+        let mut choice = among(2);
         fill(&mut choice, &[100, 900], 2, 60);
         assert_eq!(choice.chosen(), Some(0));
         choice.fail(0, Duration::from_secs(1));
@@ -188,7 +214,7 @@ mod tests {
     /// Also when requests are in flight all the time.
     #[test]
     fn a_busy_mount_decides_too() {
-        let mut choice = Choice::new(2, 0);
+        let mut choice = among(2);
         let mut flying = std::collections::VecDeque::new();
         for now in (0..100).map(|n| Duration::from_micros(n * 10)) {
             flying.push_back(send(&mut choice, now));
@@ -201,7 +227,7 @@ mod tests {
 
     #[test]
     fn equals_are_decided_by_their_order() {
-        let mut choice = Choice::new(3, 0);
+        let mut choice = among(3);
         fill(&mut choice, &[100, 98, 95], 4, 80);
         assert_eq!(choice.chosen(), Some(0));
     }

@@ -8,6 +8,7 @@ mod ring;
 use super::file::DataFile;
 use super::residency::Residency;
 use super::{Engine, Failure, Traffic};
+use crate::policy::choice::Contender;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -21,7 +22,8 @@ pub enum Way {
     Read,
     /// The same through io_uring: fewer threads.
     Ring,
-    /// `MADV_POPULATE_READ` on a mapping: for file systems whose `read` does not fill what mappings see.
+    /// `MADV_POPULATE_READ` on a mapping: large requests whatever the read-ahead; and for file systems whose `read` does
+    /// not fill what mappings see.
     Populate,
 }
 
@@ -35,6 +37,18 @@ impl Way {
             Self::Ring => "io_uring",
             Self::Populate => "populate",
         }
+    }
+
+    /// Its part in the trial: about 1.5 MiB, where the read-ahead is that of most mounts, and four large pieces.
+    pub fn contender(self) -> Contender {
+        let (chunks, handicap) = match self {
+            Self::ReadAhead => (12, 1.0),
+            Self::Read => (12, 1.1),
+            // One thread takes the answers of eight requests, which a short trial does not show.
+            Self::Ring => (12, 1.5),
+            Self::Populate => (4, 1.25),
+        };
+        Contender { chunks, handicap }
     }
 
     /// What can be tried on a file: read-ahead that does nothing can only be told where residency can be asked for.
