@@ -9,7 +9,8 @@ use crate::report::SessionReport;
 
 /// A service that keeps dying is not started forever.
 const MOST_RESTARTS: u32 = 5;
-const RESTART_SPACING: Duration = Duration::from_secs(1);
+/// Between the starts, for each restart so far: the first one is at once, for its readers wait for storage meanwhile.
+const RESTART_SPACING: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
 #[error("the optimizer died {MOST_RESTARTS} times and was not started again; the program ran on alone")]
@@ -53,7 +54,7 @@ impl Optimizer {
     /// How long `restart_if_due` has nothing to do.
     pub fn time_to_restart(&self) -> Option<Duration> {
         match self.state {
-            State::Lost => Some(RESTART_SPACING.saturating_sub(self.last_start.elapsed())),
+            State::Lost => Some((RESTART_SPACING * self.restarts).saturating_sub(self.last_start.elapsed())),
             State::Running | State::GivenUp => None,
         }
     }
