@@ -2,9 +2,10 @@
 
 use crate::handler::{self, disposition};
 use crate::owner::{self, Standing};
+use crate::pins::{self, Pin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings::{self, PATH};
-use crate::{handover, protect, sys};
+use crate::{handover, past_libc, protect, sys};
 use core::ffi::c_int;
 use precache_contract::PAGE;
 use precache_contract::segment::{MAPPINGS, Refusal};
@@ -29,6 +30,9 @@ pub fn consider(mapped: &Mapped) {
         return;
     }
     let Some(settings) = settings::get() else { return };
+    if past_libc::is_filtered() {
+        return handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::Filtered));
+    }
     let Ok(status) = sys::file_status(mapped.file) else { return };
     let size = status.st_size as u64;
     if status.st_mode & libc::S_IFMT != libc::S_IFREG || size < settings.min_file {
@@ -87,7 +91,14 @@ fn arm(
     if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
         return Err(Refusal::Elf);
     }
-    disposition::install()?;
+    if let Some(why) = past_libc::reason() {
+        return Err(why);
+    }
+    if let Err(why) = disposition::install() {
+        // Nor is anybody there any more for what was armed before.
+        give_up(why);
+        return Err(why);
+    }
     let first = mapped.address + start as usize;
     let what = Description {
         start: first,
@@ -122,7 +133,7 @@ fn arm(
 
 /// A forked child takes over what it inherited before it changes any of it.
 pub fn settle_inheritance() {
-    loop {
+    while !owner::is_settled() {
         // No handler of the program's may trip on the way: it would wait for this thread.
         let _quiet = sys::Quiet::begin();
         match owner::standing() {
@@ -133,15 +144,44 @@ pub fn settle_inheritance() {
     }
 }
 
-/// Before a system call that accesses the range: checkpoints in it are hit now. `false`: nothing of ours is there.
-pub fn prepare_for_call(address: usize, length: usize) -> bool {
-    if length == 0 || !registry::overlaps(address, address.saturating_add(length)) {
-        return false;
-    }
+/// Armed memory that a system call is about to access: open, and kept open as long as this exists.
+pub struct ForCall {
+    _pin: Pin,
+    /// Something of it was closed.
+    pub opened: bool,
+}
+
+/// Before a system call that accesses these buffers, given by address and length: checkpoints in them are hit now.
+/// `None`: nothing of ours is there.
+pub fn prepare_for_call(buffers: impl Iterator<Item = (usize, usize)> + Clone) -> Option<ForCall> {
+    let ranges = buffers.map(|(address, length)| (address, address.saturating_add(length)));
+    let armed = ranges.filter(|&(start, end)| start < end && registry::overlaps(start, end));
+    let hull = |(low, high): (usize, usize), (start, end): (usize, usize)| (low.min(start), high.max(end));
+    let (low, high) = armed.clone().reduce(hull)?;
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
-    handler::hit_for_call(address, length);
-    true
+    let _pin = pins::pin(low, high);
+    let opened = armed.fold(false, |opened, (start, end)| handler::hit_for_call(start, end) || opened);
+    Some(ForCall { _pin, opened })
+}
+
+/// Before a call of libc that touches its buffers itself and then hands them to the kernel: what is hit from here on
+/// stays open. `None`: nothing is armed.
+pub fn keep_all_open() -> Option<Pin> {
+    if registry::is_empty() {
+        return None;
+    }
+    settle_inheritance();
+    let pin = pins::everything();
+    registry::await_turns();
+    Some(pin)
+}
+
+/// Lets go of all mappings.
+pub fn give_up(why: Refusal) {
+    settle_inheritance();
+    let _quiet = sys::Quiet::begin();
+    handler::give_up(why);
 }
 
 /// Mappings on their way out of the table, from before the call that changes them until after it.

@@ -14,6 +14,8 @@ pub mod interpose;
 pub mod lockfile;
 pub mod next;
 pub mod owner;
+pub mod past_libc;
+pub mod pins;
 pub mod protect;
 pub mod registry;
 pub mod settings;

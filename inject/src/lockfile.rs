@@ -61,10 +61,14 @@ pub enum Fate {
     Refused,
 }
 
+/// Whether the user wishes private lock files at all.
+pub fn are_private() -> bool {
+    settings::get().is_some_and(|settings| settings.private_lock)
+}
+
 /// Decides before the call, from the path relative to `folder` and the flags. Costs nothing without the wish.
 pub fn decide(folder: c_int, path: &CStr, flags: c_int) -> Fate {
-    let wished = settings::get().is_some_and(|settings| settings.private_lock);
-    if !wished || flags & libc::O_ACCMODE == libc::O_RDONLY {
+    if !are_private() || flags & libc::O_ACCMODE == libc::O_RDONLY {
         return Fate::Open;
     }
     let Some(memory) = memory() else { return Fate::Open };
@@ -92,7 +96,7 @@ pub fn make_private(path: &CStr, flags: c_int) -> sys::Result<c_int> {
 
 /// After a successful `open`: remembers it. An LMDB data file that is opened for writing is reported.
 pub fn opened(path: &CStr, flags: c_int, descriptor: c_int) {
-    if !settings::get().is_some_and(|settings| settings.private_lock) {
+    if !are_private() {
         return;
     }
     let Some(memory) = memory() else { return };

@@ -59,6 +59,11 @@ impl Drop for Adoption {
     }
 }
 
+/// Whether all is as it should be, as nearly always.
+pub fn is_settled() -> bool {
+    word().is_none_or(|word| word.load(Acquire) == OWNED)
+}
+
 pub fn standing() -> Standing {
     let Some(word) = word() else { return Standing::Owner };
     match word.load(Acquire) {

@@ -1,6 +1,7 @@
 //! The door to the two ways of protecting pages: `mprotect` for the curtain, guard regions for checkpoints in it.
 
 use crate::curtain::{Action, Span};
+use crate::pins;
 use crate::registry::{Held, Turn};
 use crate::settings::Protect;
 use crate::sys;
@@ -10,17 +11,28 @@ use precache_contract::segment::{LettingGo, Method};
 
 /// Does to the held mapping what the curtain says.
 ///
-/// A guard that cannot be placed (the program locked the page: EINVAL) is one checkpoint less, and no error.
+/// A guard that cannot be placed (the program locked the page: EINVAL) is one checkpoint less, and no error; so is one
+/// that a system call of the program is at work on.
 pub fn perform(held: &Held, action: Action) -> sys::Result<()> {
     match action {
         Action::Open(span) => open(held, span),
-        // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
-        Action::Close(span) => unsafe {
-            sys::mprotect(held.start() + span.start as usize, (span.end - span.start) as usize, libc::PROT_NONE)
-        },
+        Action::Close(span) => {
+            let (start, end) = (held.start() + span.start as usize, held.start() + span.end as usize);
+            let mut result = Ok(());
+            pins::each_unpinned(start, end, |from, to| {
+                if result.is_ok() {
+                    // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
+                    result = unsafe { sys::mprotect(from, to - from, libc::PROT_NONE) };
+                }
+            });
+            result
+        }
         Action::Guard(at) => {
-            // SAFETY: as above; `arming` chooses guards for shared mappings alone.
-            let _ = unsafe { sys::guard_install(held.start() + at as usize, PAGE as usize) };
+            let start = held.start() + at as usize;
+            pins::each_unpinned(start, start + PAGE as usize, |from, to| {
+                // SAFETY: as above; `arming` chooses guards for shared mappings alone.
+                let _ = unsafe { sys::guard_install(from, to - from) };
+            });
             Ok(())
         }
         // SAFETY: as above.

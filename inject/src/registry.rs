@@ -37,8 +37,6 @@ pub struct Entry {
     state: AtomicU32,
     /// Handlers that work on the entry.
     holders: AtomicU32,
-    /// The curtain is being changed.
-    turn: AtomicBool,
     start: AtomicUsize,
     end: AtomicUsize,
     offset: AtomicU64,
@@ -54,13 +52,26 @@ pub struct Entry {
     curtain: UnsafeCell<MaybeUninit<Curtain>>,
 }
 
-// SAFETY: `curtain` is only reached through `Turn`, of which `turn` lets one exist at a time; all else is atomic.
+// SAFETY: `curtain` is only reached through `Turn`, of which `TURNS` lets one exist at a time; all else is atomic.
 unsafe impl Sync for Entry {}
 
 static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
 
 /// Entries in use: zero lets every interposed call through at once.
 static IN_USE: AtomicU32 = AtomicU32::new(0);
+
+/// A bit for each slot whose curtain is being changed.
+static TURNS: AtomicU64 = AtomicU64::new(0);
+const _: () = assert!(MAPPINGS <= u64::BITS as usize);
+
+/// How often a mapping has entered or left the table.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
+/// What is armed, in brief: most buffers of most calls are held against this alone. Empty spans are unused.
+static ARMED_SPANS: [[AtomicUsize; 2]; MAPPINGS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAPPINGS];
+
+/// Slots from this one on have never been used.
+static TOP: AtomicUsize = AtomicUsize::new(0);
 
 /// All mappings ever armed lie between these: most buffers of most calls do not.
 static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -75,7 +86,6 @@ impl Entry {
         Self {
             state: AtomicU32::new(FREE),
             holders: AtomicU32::new(0),
-            turn: AtomicBool::new(false),
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
             offset: AtomicU64::new(0),
@@ -136,6 +146,12 @@ impl Claim {
         entry.holders.fetch_add(1, SeqCst);
         LOWEST.fetch_min(what.start, SeqCst);
         HIGHEST.fetch_max(what.start + what.length, SeqCst);
+        CHANGES.fetch_add(1, SeqCst);
+        TOP.fetch_max(self.slot + 1, SeqCst);
+        if let Some([start, end]) = ARMED_SPANS.get(self.slot) {
+            start.store(what.start, SeqCst);
+            end.store(what.start + what.length, SeqCst);
+        }
         IN_USE.fetch_add(1, SeqCst);
         entry.state.store(ARMED, SeqCst);
         Held { slot: self.slot, entry }
@@ -220,7 +236,8 @@ impl Held {
 
     /// The right to change the curtain, unless another thread has it.
     pub fn try_turn(&self) -> Option<Turn<'_>> {
-        self.entry.turn.compare_exchange(false, true, Acquire, Relaxed).ok().map(|_| Turn { held: self })
+        let bit = 1 << self.slot;
+        (TURNS.fetch_or(bit, SeqCst) & bit == 0).then_some(Turn { held: self })
     }
 
     /// The same, waiting: not for signal context. Turns last some microseconds, with all signals blocked.
@@ -241,7 +258,7 @@ pub struct Turn<'a> {
 
 impl Turn<'_> {
     pub fn curtain(&mut self) -> &mut Curtain {
-        // SAFETY: `turn` was false and is true until this drops, so no other reference to the curtain exists; `Held` is
+        // SAFETY: the bit in `TURNS` was clear and is set until this drops, so no other reference to the curtain exists; `Held` is
         // made of an armed entry alone, and `register` initialised that.
         unsafe { (*self.held.entry.curtain.get()).assume_init_mut() }
     }
@@ -249,7 +266,7 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.held.entry.turn.store(false, Release);
+        TURNS.fetch_and(!(1 << self.held.slot), SeqCst);
     }
 }
 
@@ -258,12 +275,20 @@ pub fn is_empty() -> bool {
     IN_USE.load(Relaxed) == 0
 }
 
+/// Whether anything armed could lie at or above the address.
+pub fn could_lie_above(address: usize) -> bool {
+    !is_empty() && address < HIGHEST.load(Relaxed)
+}
+
 /// Whether an armed mapping overlaps the range.
 pub fn overlaps(start: usize, end: usize) -> bool {
     !is_empty()
         && start < HIGHEST.load(Relaxed)
         && LOWEST.load(Relaxed) < end
-        && TABLE.iter().any(|entry| entry.overlaps(start, end))
+        && ARMED_SPANS
+            .iter()
+            .take(TOP.load(Relaxed))
+            .any(|[armed, until]| armed.load(Relaxed) < end && start < until.load(Relaxed))
 }
 
 /// The same, or one that another thread is taking out of the table.
@@ -280,6 +305,15 @@ pub fn await_leaving(start: usize, end: usize) {
         while entry.is_leaving(start, end) && entry.holders.load(SeqCst) != 0 {
             sys::yield_now();
         }
+    }
+}
+
+/// Waits until nobody is in its turn who began before this call. Not for signal context.
+pub fn await_turns() {
+    let mut begun = TURNS.load(SeqCst);
+    while begun != 0 {
+        sys::yield_now();
+        begun &= TURNS.load(SeqCst);
     }
 }
 
@@ -337,12 +371,21 @@ pub fn leave(held: Held) -> Option<Leaving> {
         left[1].store(entry.end.load(Relaxed), Release);
     }
     entry.state.compare_exchange(ARMED, LEAVING, SeqCst, Relaxed).ok()?;
+    CHANGES.fetch_add(1, SeqCst);
     IN_USE.fetch_sub(1, SeqCst);
+    if let Some([_, until]) = ARMED_SPANS.get(slot) {
+        until.store(0, SeqCst);
+    }
     drop(held);
     while entry.holders.load(SeqCst) != 0 {
         sys::yield_now();
     }
     Some(Leaving { slot, entry })
+}
+
+/// A number that changes whenever a mapping enters or leaves the table.
+pub fn changes() -> u32 {
+    CHANGES.load(SeqCst)
 }
 
 /// Whether `address` belonged to a mapping that left the table lately.
@@ -353,9 +396,9 @@ pub fn left_lately(address: usize) -> bool {
 /// In a forked child, whose only thread this is: nobody else holds anything. Calls `each` for every armed mapping
 /// with its curtain as new.
 pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
+    TURNS.store(0, SeqCst);
     for (slot, entry) in TABLE.iter().enumerate() {
         entry.holders.store(0, SeqCst);
-        entry.turn.store(false, SeqCst);
         match entry.state.load(SeqCst) {
             ARMED => {
                 let Some(held) = Held::of(slot, entry) else { continue };

@@ -107,6 +107,7 @@ pub fn effective_user() -> u32 {
     unsafe { syscall!(Sysno::geteuid) }.unwrap_or(usize::MAX) as u32
 }
 
+/// The process's number.
 pub fn process() -> i32 {
     // SAFETY: cannot fail (getpid(2)).
     unsafe { syscall!(Sysno::getpid) }.unwrap_or(0) as i32
@@ -115,6 +116,26 @@ pub fn process() -> i32 {
 pub fn parent() -> i32 {
     // SAFETY: cannot fail (getppid(2)).
     unsafe { syscall!(Sysno::getppid) }.unwrap_or(0) as i32
+}
+
+/// Whether the program may read or write this byte now: asked of the kernel, which answers for its own access, without a
+/// signal and without an effect.
+pub fn can_access(address: usize, write: bool) -> bool {
+    const NOWHERE: usize = usize::MAX;
+    let set = address & !(size_of::<SignalSet>() - 1);
+    // SAFETY: the kernel reads a set from there and then refuses what to do with it (rt_sigprocmask(2)).
+    let read = unsafe { syscall!(Sysno::rt_sigprocmask, NOWHERE, set, 0, size_of::<SignalSet>()) };
+    if read != Err(Errno::EINVAL) || !write {
+        return read == Err(Errno::EINVAL);
+    }
+    let word = address & !(size_of::<u32>() - 1);
+    let (own, nobody) = (core::sync::atomic::AtomicU32::new(0), 0);
+    // FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0): adds nothing, atomically (futex(2)).
+    let add_nothing = 1usize << 28;
+    // SAFETY: `own` is ours; the other word keeps its value. Nobody waits on either, and at most none is woken.
+    let written =
+        unsafe { syscall!(Sysno::futex, own.as_ptr(), libc::FUTEX_WAKE_OP, nobody, nobody, word, add_nothing) };
+    written.is_ok()
 }
 
 pub fn memory_file() -> Result<Descriptor> {

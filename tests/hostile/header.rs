@@ -9,6 +9,7 @@
 //! | `@own-data` | the program changes its data file: each run gets a copy of its own |
 //! | `@no-trap WHY` | no checkpoint is hit, and why none need be |
 //! | `@not-killed WHY` | never reaches the rendezvous, and why: it is not run with the optimizer killed or stopped |
+//! | `@root` | only root can do what it does: it is not run by others |
 //! | `@stopped` | is run with the optimizer stopped half-way, too |
 //! | `@counter NAME N` | the report's counter is at least N (`active_readers`: processes that tripped) |
 //! | `@report TEXT` | the report says this |
@@ -21,6 +22,7 @@ pub struct Header {
     pub no_trap: bool,
     pub not_killed: bool,
     pub stopped: bool,
+    pub root: bool,
     pub counters: Vec<(String, u64)>,
     pub report: Vec<String>,
 }
@@ -47,6 +49,7 @@ impl Header {
             "compile" => self.compile.extend(words()),
             "own-data" => self.own_data = true,
             "stopped" => self.stopped = true,
+            "root" => self.root = true,
             "no-trap" if value.is_empty() => return why_missing(),
             "no-trap" => self.no_trap = true,
             "not-killed" if value.is_empty() => return why_missing(),

@@ -34,14 +34,21 @@ fn names(list: &str) -> BTreeSet<String> {
 fn only_interposers_are_exported() {
     let (_home, library) = unpacked();
     let interposers = names(
-        "mmap mmap64 munmap mremap mprotect pkey_mprotect madvise mlock mlock2 mlockall
+        "mmap mmap64 munmap mremap mprotect pkey_mprotect remap_file_pages madvise mlock mlock2 mlockall
          sigaction __sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore siginterrupt sigvec
          sigprocmask pthread_sigmask sighold sigrelse sigblock sigsetmask siggetmask
          ppoll __ppoll_chk pselect epoll_pwait epoll_pwait2 sigsuspend __sigsuspend sigpause __sigpause __xpg_sigpause
          pthread_attr_setsigmask_np pthread_attr_getsigmask_np
          execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp
-         write pwrite pwrite64 writev pwritev pwritev64 pwritev2 send sendto sendmsg read pread pread64 readv preadv preadv64 preadv2 recv
-         recvfrom recvmsg fwrite fwrite_unlocked fread fread_unlocked fputs fputs_unlocked puts
+         write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 vmsplice
+         read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
+         send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk
+         process_vm_readv process_vm_writev getrandom
+         aio_read aio_read64 aio_write aio_write64 lio_listio lio_listio64
+         fwrite fwrite_unlocked fread fread_unlocked __fread_chk __fread_unlocked_chk fputs fputs_unlocked puts
+         printf fprintf dprintf vprintf vfprintf vdprintf
+         __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk __vdprintf_chk
+         syscall prctl
          open open64 openat openat64",
     );
     assert_eq!(symbols(&library, "--defined-only"), interposers);
@@ -52,7 +59,7 @@ fn only_interposers_are_exported() {
 fn little_is_imported() {
     let (_home, library) = unpacked();
     let allowed = names(
-        "abort bcmp dlsym __errno_location fnmatch getenv memcmp memcpy memmove memset strlen
+        "abort bcmp dl_iterate_phdr dlsym __errno_location fnmatch getenv memcmp memcpy memmove memset strlen
          __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable",
     );
     let imported = symbols(&library, "--undefined-only");

@@ -1,7 +1,7 @@
 //! One small C program for each thing that a program may do; `programs/NAME.c` says what is expected.
 
 use precache_tests::programs::compile;
-use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::runs::{Left, METHODS, Program, Report};
 use precache_tests::storage::{flat_file, make_cold, scratch};
 use std::path::Path;
 
@@ -120,5 +120,22 @@ fn orphans() {
     for report in unnoticed("orphans") {
         let requested = report.of_file("requested");
         assert!(requested > 16 << 20, "{requested} bytes requested for the orphan: {:#}", report.0);
+    }
+}
+
+/// Prints what an interposed call costs whose buffer lies elsewhere (the bar: under 10 ns more than without precache).
+#[test]
+#[ignore = "measures, and checks nothing"]
+fn cost_of_calls() {
+    let program = compiled("cost_of_calls");
+    let costs = |left: Left| -> Vec<(String, f64)> {
+        let text = String::from_utf8(left.stdout).expect("text");
+        let split = |line: &str| Some((line[..24].trim().to_owned(), line[24..].trim().parse().ok()?));
+        text.lines().filter_map(split).collect()
+    };
+    let (with, report) = program.under(&["--distance=1M"]);
+    assert!(report.trips() > 0, "{:#}", report.0);
+    for ((name, alone), (_, with)) in costs(program.alone()).into_iter().zip(costs(with)) {
+        println!("{name:<24} {alone:6.1} ns alone, {:+5.1} ns", with - alone);
     }
 }

@@ -46,10 +46,18 @@ pub enum Refusal {
     Blocked = 13,
     /// The program executes another one while it ignores SIGSEGV.
     Executing = 14,
+    /// The program is likely to make system calls on mapped memory past libc.
+    RawCalls = 15,
+    /// A device that reads and pins the process's memory by itself is open.
+    PinningDevice = 16,
+    /// The program gave the mapping to calls that go on with it after they have returned.
+    Lent = 17,
+    /// The program forbids itself system calls (seccomp).
+    Filtered = 18,
 }
 
 /// How many refusals there are.
-pub const REFUSALS: usize = 15;
+pub const REFUSALS: usize = 19;
 
 impl Refusal {
     /// All, in the order of their numbers.
@@ -69,6 +77,10 @@ impl Refusal {
         Self::Dying,
         Self::Blocked,
         Self::Executing,
+        Self::RawCalls,
+        Self::PinningDevice,
+        Self::Lent,
+        Self::Filtered,
     ];
 
     /// What a report says.
@@ -89,6 +101,10 @@ impl Refusal {
             Self::Dying => "a fault of the program's own took its default action",
             Self::Blocked => "a SIGSEGV was sent to the program while it blocks it",
             Self::Executing => "the program executes another one while it ignores SIGSEGV",
+            Self::RawCalls => "the program makes system calls past libc (Go, io_uring), which nobody sees",
+            Self::PinningDevice => "a device that pins memory is open (CUDA, ROCm, InfiniBand)",
+            Self::Lent => "the program gave the mapping to asynchronous calls (aio)",
+            Self::Filtered => "the program forbids itself system calls (seccomp)",
         }
     }
 }

@@ -163,6 +163,15 @@ impl Curtain {
         checkpoint.map(|c| c.start.max(span.start)).chain(behind).min()
     }
 
+    /// Whether nothing of the span can be protected.
+    pub fn is_open(&self, span: Span) -> bool {
+        match self.state {
+            State::Drawn => self.first_closed(span).is_none(),
+            State::Resting { .. } => false,
+            State::Lifted => true,
+        }
+    }
+
     /// What a thread opens that cannot wait for its turn at the curtain: the step around its page.
     pub fn step_around(&self, at: u64) -> Span {
         let start = at - at % STEP;

@@ -4,18 +4,12 @@ use super::{attachment, disposition};
 use crate::curtain::{Span, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
-use crate::{handover, protect, sys};
+use crate::{handover, past_libc, pins, protect, sys};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::Ordering::*;
 use precache_contract::ring::Trip;
 use precache_contract::segment::{Refusal, Segment, WATCHES};
 use precache_contract::{PAGE, STEP};
-
-/// Times in a row that a fault at one address is let through on the ground that its mapping left the table lately.
-const BENEFIT_OF_DOUBT: usize = 3;
-
-static DOUBTED: AtomicUsize = AtomicUsize::new(0);
-static DOUBTS: AtomicUsize = AtomicUsize::new(0);
 
 /// `true`: the fault was ours and the access can be tried again.
 pub fn on_fault(address: usize, is_write: bool) -> bool {
@@ -28,7 +22,8 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
             return true;
         }
     }
-    let Some(held) = registry::holding(address) else { return was_ours(address) };
+    let changes = registry::changes();
+    let Some(held) = registry::holding(address) else { return was_ours(address, is_write, changes) };
     if is_write && held.protection() & libc::PROT_WRITE == 0 {
         return false;
     }
@@ -56,24 +51,31 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
     }
 }
 
-/// Before the kernel accesses `address..address + length` for the program: it raises no SIGSEGV, it fails. So what the
-/// range holds of checkpoints is hit here. Not for signal context.
-pub fn hit_for_call(address: usize, length: usize) {
-    registry::each_overlapping(address, address.saturating_add(length), |held| {
-        let Some(segment) = handover::segment() else { return };
-        let start = address.saturating_sub(held.start()) as u64 / PAGE * PAGE;
-        let end = (address.saturating_add(length) - held.start()).min(held.length()) as u64;
-        let span = Span { start, end: end.next_multiple_of(PAGE) };
-        segment.counters.lifted_for_calls.fetch_add(1, Relaxed);
+/// Before the kernel accesses `start..end` for the program: it raises no SIGSEGV, it fails. So what the range holds of
+/// checkpoints is hit here; the answer is whether it held any. Not for signal context.
+pub fn hit_for_call(start: usize, end: usize) -> bool {
+    let mut opened = false;
+    registry::each_overlapping(start, end, |held| {
+        let first = start.saturating_sub(held.start()) as u64 / PAGE * PAGE;
+        let last = (end - held.start()).min(held.length()) as u64;
+        let span = Span { start: first, end: last.next_multiple_of(PAGE) };
         let mut turn = held.wait_turn();
-        while let Some(at) = turn.curtain().first_closed(span) {
-            if publish(segment, &held, at).is_some() || !follow(segment, &held, &mut turn, at) {
-                break;
+        if let Some(segment) = handover::segment() {
+            segment.counters.lifted_for_calls.fetch_add(1, Relaxed);
+            while let Some(at) = turn.curtain().first_closed(span) {
+                opened = true;
+                if publish(segment, &held, at).is_some() || !follow(segment, &held, &mut turn, at) {
+                    break;
+                }
             }
         }
-        // Guards, sentinels, and pages that stay closed because the optimizer is gone.
-        let _ = protect::open(&held, span);
+        // Sentinels, and pages that stay closed because the optimizer is gone.
+        if !turn.curtain().is_open(span) {
+            opened = true;
+            let _ = open_all(&held, span);
+        }
     });
+    opened
 }
 
 fn whole(held: &Held) -> Span {
@@ -154,8 +156,11 @@ fn lift(segment: &Segment, held: &Held, turn: &mut Turn, why: Refusal) -> bool {
 /// Lets a thread through while another moves the curtain.
 fn open_step(held: &Held, at: u64) -> bool {
     let start = at / STEP * STEP;
-    let span = Span { start, end: (start + STEP).min(held.length() as u64) };
-    // With no kernel mappings left, opening all needs none.
+    open_all(held, Span { start, end: (start + STEP).min(held.length() as u64) })
+}
+
+/// Opens all of the span: with no kernel mappings left, the whole mapping, which needs none.
+fn open_all(held: &Held, span: Span) -> bool {
     protect::open(held, span).is_ok() || protect::open(held, whole(held)).is_ok()
 }
 
@@ -175,6 +180,8 @@ pub fn give_up(why: Refusal) {
 /// A forked child's first look at its inheritance: the curtains are drawn anew, and the optimizer hears of it.
 pub fn adopt() {
     disposition::reset_after_fork();
+    pins::reset_after_fork();
+    past_libc::reset_after_fork();
     attachment::reset_after_fork();
     let heir = handover::enrol_heir();
     let enrolled = heir.is_ok();
@@ -198,13 +205,7 @@ pub fn adopt() {
 }
 
 /// A fault whose mapping was unregistered by another thread while the signal was on its way: the access is tried
-/// again, but not for ever.
-fn was_ours(address: usize) -> bool {
-    if !registry::left_lately(address) {
-        return false;
-    }
-    if DOUBTED.swap(address, Relaxed) != address {
-        DOUBTS.store(0, Relaxed);
-    }
-    DOUBTS.fetch_add(1, Relaxed) < BENEFIT_OF_DOUBT
+/// again, if the kernel could make it now, or if the table has changed since `changes`.
+fn was_ours(address: usize, is_write: bool, changes: u32) -> bool {
+    registry::left_lately(address) && (sys::can_access(address, is_write) || registry::changes() != changes)
 }

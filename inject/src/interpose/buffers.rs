@@ -1,43 +1,69 @@
-//! Calls by which the kernel, or libc in the kernel's stead, reads or fills the program's buffers.
+//! Calls by which the kernel reads or fills the program's buffers.
 //!
 //! The kernel raises no SIGSEGV for its own accesses: at a checkpoint the call fails with EFAULT or stops short. So a
-//! buffer in an armed mapping has its checkpoints hit beforehand. Should another thread close one again in between,
-//! the call is made anew: EFAULT means that nothing was transferred (write(2)).
+//! buffer in an armed mapping has its checkpoints hit beforehand, and is pinned for as long as the call lasts. Nothing
+//! is transferred twice, for nothing fails half-way.
 
-use crate::arming::prepare_for_call;
+use crate::arming::{ForCall, prepare_for_call};
 use crate::interpose;
-use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ffi::{c_int, c_long, c_ulong, c_void};
 
 /// Times that a call is made anew.
 const TRIES: u32 = 8;
 
-/// Makes `call` with the checkpoints of its buffers out of the way.
-fn with_buffer(address: *const c_void, length: usize, call: impl Fn() -> isize) -> isize {
-    with(|| prepare_for_call(address as usize, length), call)
-}
+/// Where a program's memory can lie (`vm.mmap_min_addr`; 47 bits on x86-64).
+const LOWEST: usize = 64 << 10;
+const HIGHEST: usize = 1 << 47;
 
-fn with(prepare: impl Fn() -> bool, call: impl Fn() -> isize) -> isize {
+/// Makes `call` with the checkpoints of its buffers out of the way; they are pinned until it has returned.
+pub fn with(prepare: impl Fn() -> Option<ForCall>, call: impl Fn() -> isize) -> isize {
+    let Some(mut ready) = prepare() else { return call() };
     let mut left = TRIES;
     loop {
-        let armed = prepare();
         let result = call();
         left -= 1;
         // SAFETY: the calling thread's own errno (errno(3)).
-        if result != -1 || !armed || left == 0 || unsafe { *libc::__errno_location() } != libc::EFAULT {
+        if result != -1 || left == 0 || unsafe { *libc::__errno_location() } != libc::EFAULT {
             return result;
+        }
+        // A buffer that is bad in itself stays bad, and a second call could take a second message. Only where pages were
+        // closed in spite of the pin (in a child that a signal handler forked during the call) is it made anew.
+        match prepare() {
+            Some(again) if again.opened => drop(core::mem::replace(&mut ready, again)),
+            _ => return result,
         }
     }
 }
 
+/// Makes `call` with one buffer.
+pub fn with_buffer(address: *const c_void, length: usize, call: impl Fn() -> isize) -> isize {
+    with(|| prepare_for_call(core::iter::once((address as usize, length))), call)
+}
+
+/// The vectors that a program passes.
+///
 /// # Safety
 /// `parts` must be null or point to `count` vectors, as the call that it is for demands.
-unsafe fn prepare_parts(parts: *const libc::iovec, count: usize) -> bool {
-    if parts.is_null() || crate::registry::is_empty() {
-        return false;
+pub unsafe fn slice<'a, T>(parts: *const T, count: usize) -> &'a [T] {
+    // The kernel answers a bad address with EFAULT: what is plainly none is left to it.
+    let is_address = (LOWEST..HIGHEST).contains(&(parts as usize)) && parts.is_aligned();
+    if !is_address || crate::registry::is_empty() {
+        return &[];
     }
-    // SAFETY: the caller's promise. IOV_MAX bounds what the kernel takes (readv(2)).
-    let parts = unsafe { core::slice::from_raw_parts(parts, count.min(1024)) };
-    parts.iter().fold(false, |armed, part| prepare_for_call(part.iov_base as usize, part.iov_len) | armed)
+    // SAFETY: the caller's promise. IOV_MAX (UIO_MAXIOV for messages) bounds what the kernel takes (readv(2)).
+    unsafe { core::slice::from_raw_parts(parts, count.min(1024)) }
+}
+
+/// Address and length of each vector.
+pub fn parts(parts: &[libc::iovec]) -> impl Iterator<Item = (usize, usize)> + Clone {
+    parts.iter().map(|part| (part.iov_base as usize, part.iov_len))
+}
+
+/// # Safety
+/// As [`slice`].
+pub unsafe fn prepare_parts(list: *const libc::iovec, count: usize) -> Option<ForCall> {
+    // SAFETY: the caller's promise.
+    prepare_for_call(parts(unsafe { slice(list, count) }))
 }
 
 /// Calls with one buffer and its length.
@@ -66,24 +92,36 @@ one_buffer! {
     fn sendto(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int, to: *const c_void, to_length: u32);
     /// read(2).
     fn read(file: c_int, ; buffer: *mut c_void, length ;);
+    /// read(2) with a check of the buffer's size, as all `_chk` calls (`_FORTIFY_SOURCE`).
+    fn __read_chk(file: c_int, ; buffer: *mut c_void, length ;, size: usize);
     /// pread(2).
     fn pread(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long);
     /// pread(2).
     fn pread64(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long);
+    /// pread(2).
+    fn __pread_chk(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long, size: usize);
+    /// pread(2).
+    fn __pread64_chk(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long, size: usize);
     /// recv(2).
     fn recv(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int);
+    /// recv(2).
+    fn __recv_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int);
     /// recvfrom(2).
     fn recvfrom(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int, from: *mut c_void, from_length: *mut u32);
+    /// recvfrom(2).
+    fn __recvfrom_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int, from: *mut c_void, from_length: *mut u32);
+    /// getrandom(2).
+    fn getrandom(; buffer: *mut c_void, length ;, flags: core::ffi::c_uint);
 }
 
 /// Calls with a list of buffers.
 macro_rules! buffer_list {
-    ($($(#[$doc:meta])* fn $name:ident($($after:ident: $after_type:ty),*);)*) => {$(
+    ($($(#[$doc:meta])* fn $name:ident($count:ty $(, $after:ident: $after_type:ty)*);)*) => {$(
         interpose! {
             $(#[$doc])*
-            fn $name(file: c_int, parts: *const libc::iovec, count: c_int $(, $after: $after_type)*) -> isize; missing -1; |next| {
+            fn $name(file: c_int, parts: *const libc::iovec, count: $count $(, $after: $after_type)*) -> isize; missing -1; |next| {
                 // SAFETY: the program's own call and its own list.
-                with(|| unsafe { prepare_parts(parts, count.max(0) as usize) }, || unsafe { next(file, parts, count $(, $after)*) })
+                with(|| unsafe { prepare_parts(parts, usize::try_from(count).unwrap_or(0)) }, || unsafe { next(file, parts, count $(, $after)*) })
             }
         }
     )*};
@@ -91,107 +129,52 @@ macro_rules! buffer_list {
 
 buffer_list! {
     /// writev(2).
-    fn writev();
+    fn writev(c_int);
     /// pwritev(2).
-    fn pwritev(offset: c_long);
+    fn pwritev(c_int, offset: c_long);
     /// pwritev(2).
-    fn pwritev64(offset: c_long);
+    fn pwritev64(c_int, offset: c_long);
     /// pwritev2(2).
-    fn pwritev2(offset: c_long, flags: c_int);
+    fn pwritev2(c_int, offset: c_long, flags: c_int);
+    /// pwritev2(2).
+    fn pwritev64v2(c_int, offset: c_long, flags: c_int);
     /// readv(2).
-    fn readv();
+    fn readv(c_int);
     /// preadv(2).
-    fn preadv(offset: c_long);
+    fn preadv(c_int, offset: c_long);
     /// preadv(2).
-    fn preadv64(offset: c_long);
+    fn preadv64(c_int, offset: c_long);
     /// preadv2(2).
-    fn preadv2(offset: c_long, flags: c_int);
+    fn preadv2(c_int, offset: c_long, flags: c_int);
+    /// preadv2(2).
+    fn preadv64v2(c_int, offset: c_long, flags: c_int);
+    /// vmsplice(2): the pages are looked up during the call, and held by the pipe from then on.
+    fn vmsplice(usize, flags: core::ffi::c_uint);
 }
 
-interpose! {
-    /// sendmsg(2).
-    fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> isize; missing -1; |next| {
-        // SAFETY: the program passes null or a valid message.
-        let prepare = || unsafe { message.as_ref().is_some_and(|m| prepare_parts(m.msg_iov, m.msg_iovlen)) };
-        // SAFETY: the program's own call.
-        with(prepare, || unsafe { next(socket, message, flags) })
-    }
-}
-
-interpose! {
-    /// recvmsg(2).
-    fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize; missing -1; |next| {
-        // SAFETY: the program passes null or a valid message.
-        let prepare = || unsafe { message.as_ref().is_some_and(|m| prepare_parts(m.msg_iov, m.msg_iovlen)) };
-        // SAFETY: the program's own call.
-        with(prepare, || unsafe { next(socket, message, flags) })
-    }
-}
-
-/// stdio writes large buffers by a system call of its own that no interposer sees.
-macro_rules! stdio {
-    ($($(#[$doc:meta])* fn $name:ident($buffer:ident: $buffer_type:ty);)*) => {$(
+/// Calls that copy between this process and another, or itself: `process` is asked for its own part alone, but what it
+/// names of this process is open too.
+macro_rules! process_copy {
+    ($($(#[$doc:meta])* fn $name:ident;)*) => {$(
         interpose! {
             $(#[$doc])*
-            fn $name($buffer: $buffer_type, size: usize, count: usize, stream: *mut c_void) -> usize; missing 0; |next| {
-                prepare_for_call($buffer as usize, size.saturating_mul(count));
+            fn $name(process: libc::pid_t, local: *const libc::iovec, local_count: c_ulong, remote: *const libc::iovec,
+                remote_count: c_ulong, flags: c_ulong) -> isize; missing -1; |next| {
+                let own = if process == crate::sys::process() { remote_count as usize } else { 0 };
+                // SAFETY: the program's own lists.
+                let prepare = || unsafe {
+                    prepare_for_call(parts(slice(local, local_count as usize)).chain(parts(slice(remote, own))))
+                };
                 // SAFETY: the program's own call.
-                unsafe { next($buffer, size, count, stream) }
+                with(prepare, || unsafe { next(process, local, local_count, remote, remote_count, flags) })
             }
         }
     )*};
 }
 
-stdio! {
-    /// fwrite(3).
-    fn fwrite(buffer: *const c_void);
-    /// fwrite_unlocked(3).
-    fn fwrite_unlocked(buffer: *const c_void);
-    /// fread(3).
-    fn fread(buffer: *mut c_void);
-    /// fread_unlocked(3).
-    fn fread_unlocked(buffer: *mut c_void);
-}
-
-/// Hits what a C string holds of checkpoints.
-///
-/// # Safety
-/// `text` must be null or a C string.
-unsafe fn prepare_text(text: *const c_char) {
-    if !crate::registry::is_empty() && !text.is_null() {
-        // SAFETY: the caller's promise. Measuring it touches every page of it.
-        prepare_for_call(text as usize, unsafe { libc::strlen(text) });
-    }
-}
-
-interpose! {
-    /// puts(3).
-    fn puts(text: *const c_char) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call and its own string.
-        unsafe {
-            prepare_text(text);
-            next(text)
-        }
-    }
-}
-
-interpose! {
-    /// fputs_unlocked(3).
-    fn fputs_unlocked(text: *const c_char, stream: *mut c_void) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call and its own string.
-        unsafe {
-            prepare_text(text);
-            next(text, stream)
-        }
-    }
-}
-
-interpose! {
-    /// fputs(3).
-    fn fputs(text: *const c_char, stream: *mut c_void) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own string.
-        unsafe { prepare_text(text) };
-        // SAFETY: the program's own call.
-        unsafe { next(text, stream) }
-    }
+process_copy! {
+    /// process_vm_readv(2).
+    fn process_vm_readv;
+    /// process_vm_writev(2).
+    fn process_vm_writev;
 }

@@ -1,38 +1,58 @@
-//! Calls that open files: an LMDB reader's lock file can be a private one (`lockfile`).
+//! Calls that open files: an LMDB reader's lock file can be a private one (`lockfile`), and after some devices nothing
+//! may be armed (`past_libc`).
 
+use super::buffers::with_buffer;
 use super::memory::preserving_errno;
-use crate::interpose;
 use crate::lockfile::{self, Fate};
+use crate::{interpose, past_libc};
 use core::ffi::{CStr, c_char, c_int, c_uint};
+use precache_contract::segment::Refusal;
+
+/// The longest path, in bytes (PATH_MAX).
+const LONGEST: usize = 4096;
 
 /// Opens by `open`, unless the path is that of a reader's lock file.
 ///
+/// The path is looked at when the kernel has taken it for good: until then it may be anything.
+///
 /// # Safety
-/// `path` must be null or a C string.
+/// `path` must be what the program passes as a path.
 unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: impl Fn() -> c_int) -> c_int {
-    if path.is_null() {
-        return open();
-    }
-    // SAFETY: the caller's promise.
-    let path = unsafe { CStr::from_ptr(path) };
-    match lockfile::decide(folder, path, flags) {
-        Fate::Private => {
-            if let Ok(file) = lockfile::make_private(path, flags) {
-                return file;
+    // SAFETY: a program that wants private lock files names its files by C strings.
+    if let Some(path) = unsafe { lockfile::are_private().then(|| text(path)).flatten() } {
+        match lockfile::decide(folder, path, flags) {
+            Fate::Private => {
+                if let Ok(file) = lockfile::make_private(path, flags) {
+                    return file;
+                }
             }
+            Fate::Refused => {
+                // SAFETY: the calling thread's own errno (errno(3)).
+                unsafe { *libc::__errno_location() = libc::EACCES };
+                return -1;
+            }
+            Fate::Open => {}
         }
-        Fate::Refused => {
-            // SAFETY: the calling thread's own errno (errno(3)).
-            unsafe { *libc::__errno_location() = libc::EACCES };
-            return -1;
-        }
-        Fate::Open => {}
     }
-    let file = open();
-    if file >= 0 {
-        preserving_errno(|| lockfile::opened(path, flags, file));
+    // A path in an armed mapping: no longer than this, or the kernel does not take it (PATH_MAX).
+    let file = with_buffer(path.cast(), LONGEST, || open() as isize) as c_int;
+    // SAFETY: the kernel has just read it to its end.
+    if let Some(path) = (file >= 0).then(|| unsafe { text(path) }).flatten() {
+        preserving_errno(|| {
+            lockfile::opened(path, flags, file);
+            if past_libc::is_pinning_device(path) {
+                past_libc::note(Refusal::PinningDevice);
+            }
+        });
     }
     file
+}
+
+/// # Safety
+/// Null or a C string.
+unsafe fn text<'a>(path: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: the caller's promise.
+    (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
 }
 
 interpose! {

@@ -2,7 +2,7 @@
 
 use crate::arming::{Mapped, consider, let_go};
 use crate::interpose;
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
 
 /// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE` (Linux 5.14) stop with EFAULT at a protected page.
@@ -12,27 +12,49 @@ fn failed() -> *mut c_void {
     libc::MAP_FAILED
 }
 
-/// Runs `change` without any armed mapping in the range; `why` is told of mappings that live on without us.
-fn without_arming<T>(address: *const c_void, length: usize, why: Option<Refusal>, change: impl FnOnce() -> T) -> T {
+/// What a call does to a range.
+pub enum Change {
+    Unmap,
+    /// mremap(2), to `to` if the flags say so.
+    Move {
+        to: usize,
+        length: usize,
+        flags: c_int,
+    },
+    /// madvise(2): populating fails at protected pages.
+    Advice(c_int),
+    /// Protecting or locking: from here on the program manages this mapping itself; locking fails at protected pages.
+    Other,
+}
+
+/// Makes `call` without any armed mapping in the range that it changes. What lives on without us is told why.
+pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl FnOnce() -> T) -> T {
+    let why = match what {
+        Change::Unmap => None,
+        Change::Advice(advice) if !POPULATE.contains(&advice) => return call(),
+        _ => Some(Refusal::Changed),
+    };
+    let fixed = match what {
+        Change::Move { to, length, flags } if flags & libc::MREMAP_FIXED != 0 => let_go(to, length, None),
+        _ => None,
+    };
     let departure = let_go(address as usize, length, why);
-    let result = change();
-    drop(departure);
+    let result = call();
+    drop((departure, fixed));
     result
 }
 
-/// What both `mmap`s do: the program's call, then ours.
-unsafe fn map(
-    next: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, c_long) -> *mut c_void,
-    address: *mut c_void,
+/// mmap(2): the program's call, then ours.
+pub fn map(
+    call: impl FnOnce() -> *mut c_void,
+    address: *const c_void,
     length: usize,
     protection: c_int,
     flags: c_int,
     file: c_int,
     offset: c_long,
 ) -> *mut c_void {
-    // SAFETY: the program's own call.
-    let call = || unsafe { next(address, length, protection, flags, file, offset) };
-    let result = if flags & libc::MAP_FIXED != 0 { without_arming(address, length, None, call) } else { call() };
+    let result = if flags & libc::MAP_FIXED != 0 { change(Change::Unmap, address, length, call) } else { call() };
     if result != libc::MAP_FAILED {
         let mapped = Mapped { address: result as usize, length, protection, flags, file, offset: offset as u64 };
         preserving_errno(|| consider(&mapped));
@@ -55,7 +77,8 @@ interpose! {
     fn mmap(address: *mut c_void, length: usize, protection: c_int, flags: c_int, file: c_int, offset: c_long)
         -> *mut c_void; missing failed(); |next| {
         // SAFETY: the program's own call.
-        unsafe { map(next, address, length, protection, flags, file, offset) }
+        let call = || unsafe { next(address, length, protection, flags, file, offset) };
+        map(call, address, length, protection, flags, file, offset)
     }
 }
 
@@ -64,7 +87,8 @@ interpose! {
     fn mmap64(address: *mut c_void, length: usize, protection: c_int, flags: c_int, file: c_int, offset: c_long)
         -> *mut c_void; missing failed(); |next| {
         // SAFETY: the program's own call.
-        unsafe { map(next, address, length, protection, flags, file, offset) }
+        let call = || unsafe { next(address, length, protection, flags, file, offset) };
+        map(call, address, length, protection, flags, file, offset)
     }
 }
 
@@ -72,7 +96,7 @@ interpose! {
     /// munmap(2).
     fn munmap(address: *mut c_void, length: usize) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, None, || unsafe { next(address, length) })
+        change(Change::Unmap, address, length, || unsafe { next(address, length) })
     }
 }
 
@@ -80,19 +104,17 @@ interpose! {
     /// mremap(2). The fifth argument is there only with `MREMAP_FIXED`; passing on an unused register is harmless.
     fn mremap(address: *mut c_void, length: usize, new_length: usize, flags: c_int, place: *mut c_void)
         -> *mut c_void; missing failed(); |next| {
-        let fixed = if flags & libc::MREMAP_FIXED != 0 { let_go(place as usize, new_length, None) } else { None };
+        let what = Change::Move { to: place as usize, length: new_length, flags };
         // SAFETY: the program's own call.
-        let result = without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length, new_length, flags, place) });
-        drop(fixed);
-        result
+        change(what, address, length, || unsafe { next(address, length, new_length, flags, place) })
     }
 }
 
 interpose! {
-    /// mprotect(2): from here on the program manages this mapping's protection itself.
+    /// mprotect(2).
     fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length, protection) })
+        change(Change::Other, address, length, || unsafe { next(address, length, protection) })
     }
 }
 
@@ -100,35 +122,40 @@ interpose! {
     /// pkey_mprotect(2).
     fn pkey_mprotect(address: *mut c_void, length: usize, protection: c_int, key: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length, protection, key) })
+        change(Change::Other, address, length, || unsafe { next(address, length, protection, key) })
     }
 }
 
 interpose! {
-    /// madvise(2): populating fails at protected pages.
-    fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing -1; |next| {
-        let populates = POPULATE.contains(&advice);
-        let departure = if populates { let_go(address as usize, length, Some(Refusal::Changed)) } else { None };
+    /// remap_file_pages(2).
+    fn remap_file_pages(address: *mut c_void, length: usize, protection: c_int, page: usize, flags: c_int)
+        -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        let result = unsafe { next(address, length, advice) };
-        drop(departure);
-        result
+        change(Change::Other, address, length, || unsafe { next(address, length, protection, page, flags) })
     }
 }
 
 interpose! {
-    /// mlock(2): locking fails at protected pages.
+    /// madvise(2).
+    fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing -1; |next| {
+        // SAFETY: the program's own call.
+        change(Change::Advice(advice), address, length, || unsafe { next(address, length, advice) })
+    }
+}
+
+interpose! {
+    /// mlock(2).
     fn mlock(address: *const c_void, length: usize) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length) })
+        change(Change::Other, address, length, || unsafe { next(address, length) })
     }
 }
 
 interpose! {
     /// mlock2(2).
-    fn mlock2(address: *const c_void, length: usize, flags: core::ffi::c_uint) -> c_int; missing -1; |next| {
+    fn mlock2(address: *const c_void, length: usize, flags: c_uint) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(address, length, Some(Refusal::Changed), || unsafe { next(address, length, flags) })
+        change(Change::Other, address, length, || unsafe { next(address, length, flags) })
     }
 }
 
@@ -136,6 +163,6 @@ interpose! {
     /// mlockall(2).
     fn mlockall(flags: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        without_arming(core::ptr::null(), usize::MAX, Some(Refusal::Changed), || unsafe { next(flags) })
+        change(Change::Other, core::ptr::null(), usize::MAX, || unsafe { next(flags) })
     }
 }

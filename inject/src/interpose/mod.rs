@@ -3,6 +3,14 @@
 
 pub mod buffers;
 pub mod files;
+pub mod lent;
+pub mod limits;
 pub mod memory;
+pub mod messages;
+#[cfg(target_arch = "x86_64")]
+pub mod print;
 pub mod programs;
+#[cfg(target_arch = "x86_64")]
+pub mod raw;
 pub mod signals;
+pub mod stdio;

@@ -1,0 +1,176 @@
+//! syscall(2): libc's door to calls that it has no function for, or that a program wants to make by number. Those that
+//! have an interposer get here what they get there; all others pass through as if nothing were in between.
+
+use super::buffers::{parts, prepare_parts, slice, with, with_buffer};
+use super::memory::{Change, change, map};
+use super::messages::{prepare_message, prepare_messages};
+use crate::arming::prepare_for_call;
+use crate::{past_libc, registry};
+use core::ffi::{c_int, c_long, c_uint, c_void};
+use precache_contract::segment::Refusal;
+
+type Syscall = unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
+
+static NEXT: crate::next::Next = crate::next::Next::new(c"syscall");
+
+/// syscall(2). A call that has nothing to do with us is made by a jump, on an untouched stack: it may come back twice
+/// (vfork), or on another stack (clone).
+///
+/// # Safety
+/// As for the function of this name.
+#[cfg(target_arch = "x86_64")]
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn syscall() {
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "endbr64",
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 56",
+        "call {pass}",
+        "add rsp, 8",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        ".cfi_adjust_cfa_offset -56",
+        "test rax, rax",
+        "je 2f",
+        "jmp rax",
+        "2:",
+        // The seventh word lies on the stack, where the other function looks for it.
+        "jmp {concerned}",
+        ".cfi_endproc",
+        pass = sym pass,
+        concerned = sym concerned,
+    )
+}
+
+/// The address of the next `syscall`, if the call has nothing to do with us; else null.
+extern "C" fn pass(number: c_long, _: c_long, buffer: c_long, length: c_long) -> *mut c_void {
+    let is_one_buffer = matches!(
+        number,
+        libc::SYS_read
+            | libc::SYS_pread64
+            | libc::SYS_write
+            | libc::SYS_pwrite64
+            | libc::SYS_sendto
+            | libc::SYS_recvfrom
+    );
+    if is_one_buffer && registry::overlaps(buffer as usize, (buffer as usize).saturating_add(length as usize)) {
+        return core::ptr::null_mut();
+    }
+    let is_ours = matches!(
+        number,
+        libc::SYS_readv
+            | libc::SYS_preadv
+            | libc::SYS_preadv2
+            | libc::SYS_writev
+            | libc::SYS_pwritev
+            | libc::SYS_pwritev2
+            | libc::SYS_vmsplice
+            | libc::SYS_sendmsg
+            | libc::SYS_recvmsg
+            | libc::SYS_sendmmsg
+            | libc::SYS_recvmmsg
+            | libc::SYS_process_vm_readv
+            | libc::SYS_process_vm_writev
+            | libc::SYS_getrandom
+            | libc::SYS_mmap
+            | libc::SYS_munmap
+            | libc::SYS_mremap
+            | libc::SYS_mprotect
+            | libc::SYS_pkey_mprotect
+            | libc::SYS_madvise
+            | libc::SYS_mlock
+            | libc::SYS_mlock2
+            | libc::SYS_mlockall
+            | libc::SYS_remap_file_pages
+            | libc::SYS_io_uring_setup
+            | libc::SYS_io_setup
+            | libc::SYS_seccomp
+            | libc::SYS_prctl
+    );
+    if is_ours { core::ptr::null_mut() } else { NEXT.address().unwrap_or(core::ptr::null_mut()) }
+}
+
+/// Whether this operation of seccomp(2) forbids anything.
+fn sets_filter(operation: c_long) -> bool {
+    [libc::SECCOMP_SET_MODE_STRICT, libc::SECCOMP_SET_MODE_FILTER].contains(&(operation as c_uint))
+}
+
+/// One of the calls of [`pass`], or any where there is no next `syscall`.
+unsafe extern "C" fn concerned(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
+    let Some(next) = NEXT.address() else { return -1 };
+    // SAFETY: syscall(2) has this type, with as many words as any call takes.
+    let next = unsafe { core::mem::transmute::<*mut c_void, Syscall>(next) };
+    // SAFETY: the program's own call.
+    let call = || unsafe { next(number, a, b, c, d, e, f) } as isize;
+    let (address, length) = (a as *const c_void, b as usize);
+    // SAFETY: lists and messages are the program's own, as the calls of the same name demand.
+    unsafe {
+        (match number {
+            libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => {
+                with_buffer(b as *const c_void, c as usize, call)
+            }
+            libc::SYS_sendto | libc::SYS_recvfrom => with_buffer(b as *const c_void, c as usize, call),
+            libc::SYS_getrandom => with_buffer(address, length, call),
+            libc::SYS_readv
+            | libc::SYS_preadv
+            | libc::SYS_preadv2
+            | libc::SYS_writev
+            | libc::SYS_pwritev
+            | libc::SYS_pwritev2
+            | libc::SYS_vmsplice => with(|| prepare_parts(b as *const libc::iovec, c as usize), call),
+            libc::SYS_sendmsg | libc::SYS_recvmsg => with(|| prepare_message(b as *const libc::msghdr), call),
+            libc::SYS_sendmmsg | libc::SYS_recvmmsg => {
+                with(|| prepare_messages(b as *const libc::mmsghdr, c as c_uint), call)
+            }
+            libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
+                let own = if a as c_int == crate::sys::process() { e as usize } else { 0 };
+                let (local, remote) = (b as *const libc::iovec, d as *const libc::iovec);
+                with(|| prepare_for_call(parts(slice(local, c as usize)).chain(parts(slice(remote, own)))), call)
+            }
+            libc::SYS_mmap => {
+                map(|| call() as *mut c_void, address, length, c as c_int, d as c_int, e as c_int, f) as isize
+            }
+            libc::SYS_munmap => change(Change::Unmap, address, length, call),
+            libc::SYS_mremap => {
+                change(Change::Move { to: e as usize, length: c as usize, flags: d as c_int }, address, length, call)
+            }
+            libc::SYS_mprotect
+            | libc::SYS_pkey_mprotect
+            | libc::SYS_mlock
+            | libc::SYS_mlock2
+            | libc::SYS_remap_file_pages => change(Change::Other, address, length, call),
+            libc::SYS_mlockall => change(Change::Other, core::ptr::null(), usize::MAX, call),
+            libc::SYS_madvise => change(Change::Advice(c as c_int), address, length, call),
+            libc::SYS_io_uring_setup | libc::SYS_io_setup => {
+                let result = call();
+                if result != -1 {
+                    past_libc::note(Refusal::RawCalls);
+                }
+                result
+            }
+            libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(call, -1),
+            libc::SYS_prctl if a as c_int == libc::PR_SET_SECCOMP => past_libc::filtered(call, -1),
+            _ => call(),
+        }) as c_long
+    }
+}

@@ -1,0 +1,153 @@
+//! Programs that are likely to hand mapped memory to the kernel where no interposer sees it. Nobody in the process
+//! notices such an access: at a closed page it fails with EFAULT, without a signal. So nothing is armed in them.
+//!
+//! What is asked for is cheap and true: a ring that was made, a device that is open, a runtime that makes its system
+//! calls itself. That a library is loaded which could open the device says little: MPI and PyTorch load all of them.
+
+use crate::{arming, registry, sys};
+use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::*};
+use precache_contract::segment::Refusal;
+
+/// The reason seen so far, as a [`Refusal`]'s number plus one; 0: none.
+static SEEN: AtomicU32 = AtomicU32::new(0);
+
+/// Descriptors that are looked through for an open device.
+const DESCRIPTORS: c_int = 256;
+
+/// Devices whose drivers read and pin the process's memory by themselves: CUDA, ROCm, and RDMA.
+const DEVICES: [&[u8]; 3] = [b"/dev/nvidia-uvm", b"/dev/kfd", b"/dev/infiniband/uverbs"];
+
+/// Libraries that come before an open device, and the one that makes rings by inline system calls.
+const DRIVERS: [&[u8]; 3] = [b"libcuda.so", b"libhsa-runtime64.so", b"libibverbs.so"];
+const RINGS: &[u8] = b"liburing.so";
+
+/// Why this process is not armed, if it makes such calls. Not for signal context.
+pub fn reason() -> Option<Refusal> {
+    let seen = SEEN.load(Acquire);
+    if seen != 0 {
+        return Refusal::ALL.get(seen as usize - 1).copied();
+    }
+    let mut objects = Objects::default();
+    // SAFETY: `look` takes `objects` for what it is, and keeps no pointer.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut objects).cast()) };
+    if objects.makes_calls {
+        return Some(Refusal::RawCalls);
+    }
+    (objects.has_driver && device_is_open()).then_some(Refusal::PinningDevice)
+}
+
+/// The program has begun to do such things: what is armed is let go of, and nothing is armed any more.
+pub fn note(why: Refusal) {
+    let first = SEEN.compare_exchange(0, why as u32 + 1, AcqRel, Relaxed).is_ok();
+    if first && !registry::is_empty() {
+        arming::give_up(why);
+    }
+}
+
+/// Makes `call`, by which the program forbids itself system calls, ours among them: before it, everything leaves the
+/// table, and after it nothing of ours makes any.
+pub fn filtered<T: PartialEq>(call: impl FnOnce() -> T, failed: T) -> T {
+    let before = SEEN.swap(Refusal::Filtered as u32 + 1, AcqRel);
+    drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));
+    let result = call();
+    if result == failed {
+        SEEN.store(before, Release);
+    }
+    result
+}
+
+/// Whether system calls may be forbidden.
+pub fn is_filtered() -> bool {
+    SEEN.load(Acquire) == Refusal::Filtered as u32 + 1
+}
+
+/// In a forked child: a ring stays usable, but the device's memory and state do not come along.
+pub fn reset_after_fork() {
+    let _ = SEEN.compare_exchange(Refusal::PinningDevice as u32 + 1, 0, AcqRel, Relaxed);
+}
+
+/// Whether the path is that of a device that pins.
+pub fn is_pinning_device(path: &CStr) -> bool {
+    let path = path.to_bytes();
+    // Beside nvidia-uvm lies nvidia-uvm-tools, which is for profilers.
+    path.starts_with(b"/dev/") && !path.ends_with(b"-tools") && DEVICES.iter().any(|device| path.starts_with(device))
+}
+
+fn device_is_open() -> bool {
+    (0..DESCRIPTORS).any(|number| {
+        let mut buffer = [0u8; 64];
+        let length = sys::path_of(number, &mut buffer).unwrap_or(0).min(63);
+        buffer.get(..=length).and_then(|path| CStr::from_bytes_until_nul(path).ok()).is_some_and(is_pinning_device)
+    })
+}
+
+/// What is known of the objects in the process.
+#[derive(Default)]
+struct Objects {
+    makes_calls: bool,
+    has_driver: bool,
+}
+
+/// # Safety
+/// For dl_iterate_phdr(3), with an [`Objects`] as `data`.
+unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the caller's promise; the loader's data is valid during the call.
+    let (info, objects) = unsafe { (&*info, &mut *data.cast::<Objects>()) };
+    if !info.dlpi_name.is_null() {
+        // SAFETY: the loader's names are C strings.
+        let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
+        let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        objects.makes_calls |= file.starts_with(RINGS);
+        objects.has_driver |= DRIVERS.iter().any(|driver| file.starts_with(driver));
+    }
+    // SAFETY: the loader describes a loaded object.
+    objects.makes_calls |= unsafe { has_go_note(info) };
+    0
+}
+
+/// Whether the object has a Go runtime: its linker leaves a note of type 4 by the name of `Go` (`.note.go.buildid`).
+///
+/// # Safety
+/// `info` must describe a loaded object.
+unsafe fn has_go_note(info: &libc::dl_phdr_info) -> bool {
+    const GO_BUILD_ID: u32 = 4;
+    if info.dlpi_phdr.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    headers.iter().filter(|header| header.p_type == libc::PT_NOTE && header.p_memsz >= 16).any(|header| {
+        let address = (info.dlpi_addr + header.p_vaddr) as *const u8;
+        // SAFETY: the segment is loaded, and stays as long as the object; the length is the segment's own.
+        let mut notes = unsafe { core::slice::from_raw_parts(address, header.p_memsz as usize) };
+        // Each note: lengths of name and content, a type; then both, padded to four bytes (elf(5)).
+        while let Some((head, rest)) = notes.split_first_chunk::<12>() {
+            let word = |at: usize| {
+                let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+                u32::from_ne_bytes(bytes)
+            };
+            if word(8) == GO_BUILD_ID && rest.starts_with(b"Go\0\0") {
+                return true;
+            }
+            let length = (word(0) as usize).next_multiple_of(4) + (word(4) as usize).next_multiple_of(4);
+            notes = rest.get(length..).unwrap_or_default();
+        }
+        false
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_told_by_their_paths() {
+        for pinning in [c"/dev/nvidia-uvm", c"/dev/kfd", c"/dev/infiniband/uverbs0"] {
+            assert!(is_pinning_device(pinning), "{pinning:?}");
+        }
+        for other in [c"/dev/nvidia0", c"/dev/nvidia-uvm-tools", c"/dev/null", c"/home/dev/kfd", c""] {
+            assert!(!is_pinning_device(other), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Memory that a system call of the program is at work on: nothing of it is closed meanwhile, for the kernel raises no
+//! SIGSEGV for itself.
+//!
+//! Whoever pins a range then takes the turn of every mapping in it, to open it (`handler::hit_for_call`). Handlers close
+//! pages in their turn alone, and look here first. So a handler whose turn was before has closed what is then opened;
+//! one whose turn comes after sees the pin.
+//!
+//! A call that never returns (its thread is cancelled, or a handler leaves by longjmp) leaves its pin behind: those
+//! pages are not closed again, and the program runs on.
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+
+/// Ranges that can be pinned at a time; when there are more, everything is.
+const PINS: usize = 64;
+
+struct Place {
+    /// 0: free.
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+static PLACES: [Place; PINS] = [const { Place { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; PINS];
+
+/// Pins of ranges.
+static PINNED: AtomicU32 = AtomicU32::new(0);
+
+/// Pins of everything.
+static EVERYTHING: AtomicU32 = AtomicU32::new(0);
+
+/// A range that stays open as long as this exists.
+pub struct Pin {
+    place: Option<&'static Place>,
+    start: usize,
+}
+
+/// Pins `start..end`; `start` is not 0.
+pub fn pin(start: usize, end: usize) -> Pin {
+    PINNED.fetch_add(1, SeqCst);
+    for place in &PLACES {
+        // Until the end is known too, other threads see an empty range, which this thread's turn has not come for.
+        if place.start.compare_exchange(0, start, SeqCst, Relaxed).is_ok() {
+            place.end.store(end, SeqCst);
+            return Pin { place: Some(place), start };
+        }
+    }
+    PINNED.fetch_sub(1, SeqCst);
+    everything()
+}
+
+/// Pins all memory. Handlers that are in their turn may still close some: see [`crate::registry::await_turns`].
+pub fn everything() -> Pin {
+    EVERYTHING.fetch_add(1, SeqCst);
+    Pin { place: None, start: 0 }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        match self.place {
+            Some(place) => {
+                place.end.store(0, SeqCst);
+                // Not if all pins were forgotten in between.
+                let _ = place.start.compare_exchange(self.start, 0, SeqCst, Relaxed);
+                decrease(&PINNED);
+            }
+            None => decrease(&EVERYTHING),
+        }
+    }
+}
+
+fn decrease(count: &AtomicU32) {
+    // Not below zero, if all pins were forgotten in between.
+    let _ = count.fetch_update(SeqCst, Relaxed, |count| count.checked_sub(1));
+}
+
+/// Calls `each` for the parts of `start..end` that may be closed.
+pub fn each_unpinned(start: usize, end: usize, mut each: impl FnMut(usize, usize)) {
+    if EVERYTHING.load(SeqCst) != 0 {
+        return;
+    }
+    if PINNED.load(SeqCst) == 0 {
+        return each(start, end);
+    }
+    let mut from = start;
+    while from < end {
+        let first = PLACES
+            .iter()
+            .map(|place| (place.start.load(SeqCst), place.end.load(SeqCst)))
+            .filter(|&(pinned, until)| pinned < end && from < until && pinned < until)
+            .min();
+        let (pinned, until) = first.unwrap_or((end, end));
+        if from < pinned {
+            each(from, pinned);
+        }
+        from = until;
+    }
+}
+
+/// In a forked child: the calls of the parent's other threads are not its own.
+pub fn reset_after_fork() {
+    for place in &PLACES {
+        place.end.store(0, SeqCst);
+        place.start.store(0, SeqCst);
+    }
+    EVERYTHING.store(0, SeqCst);
+    PINNED.store(0, SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    // One test, for the table is one per process.
+    #[test]
+    fn what_is_pinned_is_left_out() {
+        let unpinned = |start, end| {
+            let mut parts = Vec::new();
+            each_unpinned(start, end, |from, to| parts.push((from, to)));
+            parts
+        };
+        assert_eq!(unpinned(10, 20), [(10, 20)]);
+        let middle = pin(12, 14);
+        let overlapping = pin(13, 15);
+        let elsewhere = pin(30, 40);
+        assert_eq!(unpinned(10, 20), [(10, 12), (15, 20)]);
+        assert_eq!(unpinned(13, 14), []);
+        drop(middle);
+        assert_eq!(unpinned(10, 20), [(10, 13), (15, 20)]);
+        let all = everything();
+        assert_eq!(unpinned(50, 60), []);
+        drop((all, overlapping));
+        assert_eq!(unpinned(10, 35), [(10, 30)]);
+        drop(elsewhere);
+        // More than there are places for: everything is pinned.
+        let many: Vec<Pin> = (0..PINS + 1).map(|n| pin(100 + n, 101 + n)).collect();
+        assert_eq!(unpinned(10, 20), []);
+        reset_after_fork();
+        assert_eq!(unpinned(10, 200), [(10, 200)]);
+        drop(many);
+        assert_eq!(unpinned(10, 200), [(10, 200)]);
+        assert_eq!(PINNED.load(SeqCst) + EVERYTHING.load(SeqCst), 0);
+    }
+}

@@ -1,0 +1,49 @@
+/* Expected: a program that has used up its kernel mappings, before or after a file is armed, reads on; nothing that is
+ * closed stays so because opening would take one more. */
+#include "hostile.h"
+
+/* Uses up all mappings but so many; returns how many it took. */
+static size_t fill(unsigned char **areas, size_t most, int leave)
+{
+	/* One area, every other page of which becomes a mapping of its own. */
+	size_t length = 2 * most * PAGE, made = 0;
+	*areas = mmap(NULL, length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (*areas == MAP_FAILED)
+		fail("mmap");
+	for (; made < most; made++)
+		if (mprotect(*areas + 2 * made * PAGE, PAGE, PROT_NONE))
+			break;
+	/* Back to back pages join: each gives two back. */
+	for (int i = 0; i < leave && made; i++)
+		mprotect(*areas + 2 * --made * PAGE, PAGE, PROT_READ);
+	return made;
+}
+
+int main(int count, char **arguments)
+{
+	(void)count;
+	unsigned char *areas, *base = (unsigned char *)map_file(arguments, PROT_READ, MAP_SHARED);
+	read_pages(base, 0, 5 * MIB);
+	/* Full while it is armed: every further trip wants to split or join. */
+	fill(&areas, 70000, 0);
+	uint32_t sum = read_pages(base, 0, 30 * MIB);
+	for (size_t at = 63 * MIB; at > 30 * MIB; at -= MIB)
+		sum = sum * 31 + read_pages(base, at, at + 3 * PAGE);
+	printf("%x\n", sum);
+	rendezvous();
+	munmap(areas, 2 * 70000 * PAGE);
+	/* Nearly full before it is armed. */
+	for (int leave = 0; leave < 12; leave += 1) {
+		fill(&areas, 70000, leave);
+		unsigned char *other = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
+		if (other != MAP_FAILED) {
+			sum = read_pages(other, 20 * MIB, 28 * MIB) + read_pages(other, 0, 5 * MIB) + read_pages(other, 40 * MIB, file_length);
+			printf("%d: %x\n", leave, sum);
+			/* Forgetting a part of it needs one more, too. */
+			munmap(other, file_length);
+		}
+		munmap(areas, 2 * 70000 * PAGE);
+	}
+	printf("%x\n", read_pages(base, 0, file_length));
+	return 0;
+}

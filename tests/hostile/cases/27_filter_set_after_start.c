@@ -1,0 +1,73 @@
+/* Expected: a program that forbids itself system calls, by a filter of its own or by strict mode, reads on afterwards what is
+ * still closed.
+ */
+#include "hostile.h"
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static volatile unsigned char *base;
+
+/* Kills whoever makes a call that reading needs no more. */
+static void forbid(int by_syscall)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		fail("no_new_privs");
+	if (by_syscall ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		fail("seccomp");
+}
+
+static void in_child(const char *what, int how)
+{
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		char text[64];
+		if (how == 0)
+			read_pages(base, 0, 2 * MIB);
+		if (how < 2)
+			forbid(how);
+		else if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+			fail("strict mode");
+		uint32_t sum = 0;
+		for (size_t at = 0; at < file_length; at += 64 * 1024 + PAGE)
+			sum = sum * 31 + *(volatile uint32_t *)(base + at);
+		int length = snprintf(text, sizeof text, "%s: %x\n", what, sum);
+		write(1, text, length);
+		syscall(SYS_exit, 0);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	printf("%s: %d\n", what, status);
+}
+
+int main(int count, char **arguments)
+{
+	(void)count;
+	base = map_file(arguments, PROT_READ, MAP_SHARED);
+	read_pages(base, 0, 20 * MIB);
+	in_child("filter", 0);
+	in_child("filter by syscall", 1);
+	rendezvous();
+	in_child("strict", 2);
+	read_pages(base, 20 * MIB, 30 * MIB);
+	forbid(0);
+	/* A mapping made under the filter cannot be protected, and is not. */
+	volatile unsigned char *later = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
+	printf("%x %x\n", read_pages(base, 0, file_length), read_pages(later, 0, file_length));
+	return 0;
+}

@@ -1,0 +1,92 @@
+# Expected: other preloaded libraries, before and after ours, whose constructors, allocators and interposers map and read
+# the file before anybody else, work as they do alone; so does a library that is loaded and closed later.
+# @counter active_readers 2
+set -e
+data=$1
+cat > other.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static volatile unsigned char *base;
+static size_t length;
+static uint32_t read_it(void)
+{
+	uint32_t sum = 0;
+	for (size_t at = 0; at < length; at += 300 * 1024)
+		sum = sum * 31 + *(volatile uint32_t *)(base + at);
+	return sum;
+}
+/* Allocation reads mapped data, as a malloc hook that copies out of it does. */
+void *calloc(size_t count, size_t size)
+{
+	static char early[65536];
+	static size_t used;
+	static __thread int within;
+	static void *(*next)(size_t, size_t);
+	if (!next && !within) {
+		within = 1;
+		next = dlsym(RTLD_NEXT, "calloc");
+		within = 0;
+	}
+	if (!next) {
+		void *place = early + used;
+		used += (count * size + 15) / 16 * 16;
+		return place;
+	}
+	if (base)
+		(void)base[(count * 4096 * 77) % length];
+	return next(count, size);
+}
+__attribute__((constructor)) static void early(void)
+{
+	const char *name = getenv("HOSTILE_DATA");
+	int file = name ? open(name, O_RDONLY) : -1;
+	struct stat status;
+	if (file < 0 || fstat(file, &status))
+		return;
+	length = status.st_size;
+	base = mmap(NULL, length, PROT_READ, MAP_SHARED, file, 0);
+	char text[64];
+	snprintf(text, sizeof text, "constructor: %x\n", read_it());
+	write(1, text, strlen(text));
+}
+__attribute__((destructor)) static void late(void)
+{
+	char text[64];
+	snprintf(text, sizeof text, "destructor: %x\n", base ? read_it() : 0);
+	write(1, text, strlen(text));
+}
+C
+cat > main.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **arguments)
+{
+	free(calloc(3, 5));
+	if (count > 1) {
+		void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
+		printf("loaded %d\n", library != NULL);
+		fflush(stdout);
+		printf("closed %d\n", dlclose(library));
+	}
+	puts("done");
+	return 0;
+}
+C
+cc -shared -fPIC -O1 -o other.so other.c -ldl
+cc -O1 -o main main.c -ldl
+export HOSTILE_DATA="$data"
+ours=$LD_PRELOAD
+
+LD_PRELOAD="$ours:$PWD/other.so" ./main
+printf x > "$HOSTILE_RENDEZVOUS/reached"; head -c1 "$HOSTILE_RENDEZVOUS/go" > /dev/null
+LD_PRELOAD="$PWD/other.so:$ours" ./main
+LD_PRELOAD="$ours" ./main "$PWD/other.so"
