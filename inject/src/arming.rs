@@ -153,16 +153,31 @@ pub struct ForCall {
 
 /// Before a system call that accesses these buffers, given by address and length: checkpoints in them are hit now.
 /// `None`: nothing of ours is there.
+#[inline]
 pub fn prepare_for_call(buffers: impl Iterator<Item = (usize, usize)> + Clone) -> Option<ForCall> {
+    if registry::is_empty() {
+        return None;
+    }
     let ranges = buffers.map(|(address, length)| (address, address.saturating_add(length)));
-    let armed = ranges.filter(|&(start, end)| start < end && registry::overlaps(start, end));
-    let hull = |(low, high): (usize, usize), (start, end): (usize, usize)| (low.min(start), high.max(end));
-    let (low, high) = armed.clone().reduce(hull)?;
+    let mut armed = ranges.filter(|&(start, end)| start < end && registry::overlaps(start, end));
+    let mut again = armed.clone();
+    armed.next().map(|first| prepare_armed(first, &mut armed, &mut again))
+}
+
+/// The same for ranges that are armed: the first one, the others, and all of them once more.
+#[cold]
+#[inline(never)] // One copy is enough for all who call this.
+fn prepare_armed(
+    first: (usize, usize),
+    others: &mut dyn Iterator<Item = (usize, usize)>,
+    all: &mut dyn Iterator<Item = (usize, usize)>,
+) -> ForCall {
+    let (low, high) = others.fold(first, |(low, high), (start, end)| (low.min(start), high.max(end)));
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
     let _pin = pins::pin(low, high);
-    let opened = armed.fold(false, |opened, (start, end)| handler::hit_for_call(start, end) || opened);
-    Some(ForCall { _pin, opened })
+    let opened = all.fold(false, |opened, (start, end)| handler::hit_for_call(start, end) || opened);
+    ForCall { _pin, opened }
 }
 
 /// Before a call of libc that touches its buffers itself and then hands them to the kernel: what is hit from here on

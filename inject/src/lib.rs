@@ -18,6 +18,7 @@ pub mod past_libc;
 pub mod pins;
 pub mod protect;
 pub mod registry;
+pub mod sanitizer;
 pub mod settings;
 #[cfg(feature = "preload")]
 mod start;

@@ -33,8 +33,10 @@ pub struct Pin {
     start: usize,
 }
 
-/// Pins `start..end`; `start` is not 0.
+/// Pins the pages that `start..end` lies in; it is not at address 0.
 pub fn pin(start: usize, end: usize) -> Pin {
+    const PAGE: usize = precache_contract::PAGE as usize;
+    let (start, end) = (start / PAGE * PAGE, end.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX));
     PINNED.fetch_add(1, SeqCst);
     for place in &PLACES {
         // Until the end is known too, other threads see an empty range, which this thread's turn has not come for.
@@ -113,17 +115,22 @@ mod tests {
     // One test, for the table is one per process.
     #[test]
     fn what_is_pinned_is_left_out() {
-        let unpinned = |start, end| {
+        // In pages.
+        let unpinned = |start: usize, end: usize| {
             let mut parts = Vec::new();
-            each_unpinned(start, end, |from, to| parts.push((from, to)));
+            each_unpinned(start * 4096, end * 4096, |from, to| parts.push((from / 4096, to / 4096)));
             parts
         };
+        let pin = |start: usize, end: usize| super::pin(start * 4096 + 100, end * 4096 - 100);
         assert_eq!(unpinned(10, 20), [(10, 20)]);
         let middle = pin(12, 14);
         let overlapping = pin(13, 15);
         let elsewhere = pin(30, 40);
         assert_eq!(unpinned(10, 20), [(10, 12), (15, 20)]);
         assert_eq!(unpinned(13, 14), []);
+        let mut whole_pages = true;
+        each_unpinned(10 * 4096, 20 * 4096, |from, to| whole_pages &= from % 4096 == 0 && to % 4096 == 0);
+        assert!(whole_pages);
         drop(middle);
         assert_eq!(unpinned(10, 20), [(10, 13), (15, 20)]);
         let all = everything();

@@ -33,16 +33,22 @@ pub struct Settings {
 
 struct Store {
     ready: AtomicBool,
-    text: UnsafeCell<([u8; CAPACITY], usize)>,
     settings: UnsafeCell<Settings>,
 }
 
 // SAFETY: the cells are written by `read`, which runs once, in the constructor, and are read after `ready` is set.
 unsafe impl Sync for Store {}
 
+/// The value, and its length: apart from the rest, for all zeros take no room in the library's file.
+struct Text(UnsafeCell<([u8; CAPACITY], usize)>);
+
+// SAFETY: as `Store`.
+unsafe impl Sync for Text {}
+
+static TEXT: Text = Text(UnsafeCell::new(([0; CAPACITY], 0)));
+
 static STORE: Store = Store {
     ready: AtomicBool::new(false),
-    text: UnsafeCell::new(([0; CAPACITY], 0)),
     settings: UnsafeCell::new(Settings {
         session: 0,
         supervisor: 0,
@@ -63,7 +69,7 @@ pub unsafe fn read(value: &CStr) {
         return;
     }
     // SAFETY: the caller's promise: nobody else reads or writes the cells now.
-    let (text, settings) = unsafe { (&mut *STORE.text.get(), &mut *STORE.settings.get()) };
+    let (text, settings) = unsafe { (&mut *TEXT.0.get(), &mut *STORE.settings.get()) };
     for (to, from) in text.0.iter_mut().zip(value) {
         *to = *from;
     }
@@ -100,13 +106,18 @@ pub fn get() -> Option<&'static Settings> {
 
 fn values(key: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
     // SAFETY: written before `ready` was set, not after; callers have asked `get` first, and unset it is empty.
-    let (text, length) = unsafe { &*STORE.text.get() };
+    let (text, length) = unsafe { &*TEXT.0.get() };
     entries(text.get(..*length).unwrap_or_default()).filter(move |(k, _)| *k == key).map(|(_, value)| value)
 }
 
 /// Name of the optimizer's socket in the abstract namespace.
 pub fn socket() -> &'static [u8] {
     values(b"socket").next().unwrap_or_default()
+}
+
+/// The path by which this library is preloaded.
+pub fn library() -> &'static [u8] {
+    values(b"library").next().unwrap_or_default()
 }
 
 /// Whether the user's globs let this file be accelerated: any of `--data` (all files without one), none of

@@ -16,8 +16,17 @@ const LOWEST: usize = 64 << 10;
 const HIGHEST: usize = 1 << 47;
 
 /// Makes `call` with the checkpoints of its buffers out of the way; they are pinned until it has returned.
+#[inline]
 pub fn with(prepare: impl Fn() -> Option<ForCall>, call: impl Fn() -> isize) -> isize {
-    let Some(mut ready) = prepare() else { return call() };
+    match prepare() {
+        Some(ready) => call_prepared(ready, &prepare, &call),
+        None => call(),
+    }
+}
+
+#[cold]
+#[inline(never)] // One copy is enough for all calls.
+fn call_prepared(mut ready: ForCall, prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -> isize {
     let mut left = TRIES;
     loop {
         let result = call();

@@ -17,7 +17,7 @@ const LONGEST: usize = 4096;
 ///
 /// # Safety
 /// `path` must be what the program passes as a path.
-unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: impl Fn() -> c_int) -> c_int {
+unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: &dyn Fn() -> c_int) -> c_int {
     // SAFETY: a program that wants private lock files names its files by C strings.
     if let Some(path) = unsafe { lockfile::are_private().then(|| text(path)).flatten() } {
         match lockfile::decide(folder, path, flags) {
@@ -59,7 +59,7 @@ interpose! {
     /// open(2). The mode is there only when a file may be made; passing on an unused register is harmless.
     fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        unsafe { open_with(libc::AT_FDCWD, path, flags, || next(path, flags, mode)) }
+        unsafe { open_with(libc::AT_FDCWD, path, flags, &|| next(path, flags, mode)) }
     }
 }
 
@@ -67,7 +67,7 @@ interpose! {
     /// open(2) with large file support.
     fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        unsafe { open_with(libc::AT_FDCWD, path, flags, || next(path, flags, mode)) }
+        unsafe { open_with(libc::AT_FDCWD, path, flags, &|| next(path, flags, mode)) }
     }
 }
 
@@ -75,7 +75,7 @@ interpose! {
     /// openat(2).
     fn openat(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        unsafe { open_with(folder, path, flags, || next(folder, path, flags, mode)) }
+        unsafe { open_with(folder, path, flags, &|| next(folder, path, flags, mode)) }
     }
 }
 
@@ -83,6 +83,6 @@ interpose! {
     /// openat(2) with large file support.
     fn openat64(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        unsafe { open_with(folder, path, flags, || next(folder, path, flags, mode)) }
+        unsafe { open_with(folder, path, flags, &|| next(folder, path, flags, mode)) }
     }
 }

@@ -1,13 +1,12 @@
 //! Calls that execute programs: these inherit the mask and the ignored signals that the caller has set, and not what is
-//! in force in its place.
+//! in force in its place. A sanitizer build does not inherit our library.
 
 use crate::handler::disposition::Ignored;
 use crate::handler::stand_in;
+use crate::sanitizer::{self, List, Target};
 use crate::sys::{self, SignalSet};
 use crate::{interpose, settings};
 use core::ffi::{c_char, c_int, c_void};
-
-type List = *const *const c_char;
 
 /// While this exists, what the program set is in force.
 struct Inherited {
@@ -32,38 +31,76 @@ impl Drop for Inherited {
     }
 }
 
-macro_rules! execute {
-    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*), missing $missing:expr;)*) => {$(
+/// Makes the call with what the program is to inherit.
+fn execute(call: impl FnOnce() -> c_int) -> c_int {
+    let inherited = Inherited::begin();
+    let result = call();
+    super::memory::preserving_errno(|| drop(inherited));
+    result
+}
+
+unsafe extern "C" {
+    static environ: List;
+}
+
+/// Calls that are given an environment: `$target` names the program.
+macro_rules! with_environment {
+    ($($(#[$doc:meta])* fn $name:ident($($before:ident: $before_type:ty),* ; $environment:ident $(, $after:ident: $after_type:ty)*) of $target:expr, missing $missing:expr;)*) => {$(
         interpose! {
             $(#[$doc])*
-            fn $name($($argument: $type),*) -> c_int; missing $missing; |next| {
-                let inherited = Inherited::begin();
-                // SAFETY: the program's own call.
-                let result = unsafe { next($($argument),*) };
-                super::memory::preserving_errno(|| drop(inherited));
-                result
+            fn $name($($before: $before_type,)* $environment: List $(, $after: $after_type)*) -> c_int; missing $missing; |next| {
+                // SAFETY: the program's own call, with its environment or one like it.
+                let call = |$environment: List| execute(|| unsafe { next($($before,)* $environment $(, $after)*) });
+                // SAFETY: the program's own target and environment.
+                unsafe { sanitizer::with_environment($target, $environment, &call) }
             }
         }
     )*};
 }
 
-execute! {
+with_environment! {
     /// execve(2).
-    fn execve(path: *const c_char, arguments: List, environment: List), missing -1;
-    /// execv(3).
-    fn execv(path: *const c_char, arguments: List), missing -1;
-    /// execvp(3).
-    fn execvp(file: *const c_char, arguments: List), missing -1;
+    fn execve(path: *const c_char, arguments: List; environment) of Target::At(libc::AT_FDCWD, path), missing -1;
     /// execvpe(3).
-    fn execvpe(file: *const c_char, arguments: List, environment: List), missing -1;
+    fn execvpe(file: *const c_char, arguments: List; environment) of Target::Named(file), missing -1;
     /// fexecve(3).
-    fn fexecve(file: c_int, arguments: List, environment: List), missing -1;
+    fn fexecve(file: c_int, arguments: List; environment) of Target::File(file), missing -1;
     /// execveat(2).
-    fn execveat(folder: c_int, path: *const c_char, arguments: List, environment: List, flags: c_int), missing -1;
+    fn execveat(folder: c_int, path: *const c_char, arguments: List; environment, flags: c_int)
+        of Target::At(folder, path), missing -1;
     /// posix_spawn(3).
     fn posix_spawn(process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void,
-        arguments: List, environment: List), missing libc::ENOSYS;
+        arguments: List; environment) of Target::At(libc::AT_FDCWD, path), missing libc::ENOSYS;
     /// posix_spawnp(3).
     fn posix_spawnp(process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void,
-        arguments: List, environment: List), missing libc::ENOSYS;
+        arguments: List; environment) of Target::Named(file), missing libc::ENOSYS;
+}
+
+/// Calls that pass on the caller's environment: `$with` is the one that takes another.
+macro_rules! with_our_environment {
+    ($($(#[$doc:meta])* fn $name:ident($path:ident) by $with:ident of $target:expr;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name($path: *const c_char, arguments: List) -> c_int; missing -1; |next| {
+                // SAFETY: the loader's pointer to the environment (environ(7)).
+                let ours = unsafe { environ };
+                let call = |environment: List| {
+                    // SAFETY: the program's own call, with its environment or one like it.
+                    let call = || unsafe {
+                        if environment == ours { next($path, arguments) } else { $with($path, arguments, environment) }
+                    };
+                    execute(call)
+                };
+                // SAFETY: the program's own target and environment.
+                unsafe { sanitizer::with_environment($target, ours, &call) }
+            }
+        }
+    )*};
+}
+
+with_our_environment! {
+    /// execv(3).
+    fn execv(path) by execve of Target::At(libc::AT_FDCWD, path);
+    /// execvp(3).
+    fn execvp(file) by execvpe of Target::Named(file);
 }

@@ -1,6 +1,7 @@
 //! What the injected library is told, through two variables: LD_PRELOAD and PRECACHE_READER.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::path::Path;
 use std::process;
 
 use super::Injection;
@@ -15,16 +16,17 @@ pub fn environment(options: &RunOptions, injection: Option<&Injection>) -> Vec<C
     if let Some(Injection { library, optimizer }) = injection {
         let libraries = preload(library.path(), variable(&environment, "LD_PRELOAD"));
         set_variable(&mut environment, "LD_PRELOAD", &libraries);
-        let settings = reader_settings(options, optimizer);
+        let settings = reader_settings(options, optimizer, library.path());
         set_variable(&mut environment, "PRECACHE_READER", &settings);
     }
     environment
 }
 
 /// One `key=value` a line; keys of lists repeat.
-fn reader_settings(options: &RunOptions, optimizer: &Optimizer) -> OsString {
+fn reader_settings(options: &RunOptions, optimizer: &Optimizer, library: &Path) -> OsString {
     let mut settings = Settings::default();
     settings.add("socket", optimizer.client().socket_name());
+    settings.add("library", library);
     settings.add("session", optimizer.client().session().to_string());
     settings.add("supervisor", process::id().to_string());
     settings.add("distance", options.distance.to_string());

@@ -1,6 +1,5 @@
 /* Expected: children forked from several threads at once, while others read, read every byte of what they touch first, and
- * so do their parent and the children that they fork at exit.
- * @counter active_readers 3 */
+ * so do their parent and the children that they fork at exit. */
 #include "hostile.h"
 
 enum { FORKERS = 4, READERS = 3, ROUNDS = 60 };

@@ -1,0 +1,77 @@
+/* Expected: a sanitizer build that an injected program executes, however it does so, starts and runs, without our library
+ * and with all of its environment; other children keep the library.
+ * @counter active_readers 2 */
+#include "hostile.h"
+#include <spawn.h>
+
+extern char **environ;
+
+static void compile(const char *flags, const char *program)
+{
+	char command[512];
+	snprintf(command, sizeof command, "cc %s -o %s child.c 2> /dev/null", flags, program);
+	if (system(command))
+		printf("%s cannot be made here\n", program);
+}
+
+static void end_of(const char *what, pid_t child)
+{
+	int status;
+	waitpid(child, &status, 0);
+	printf("%s: %d\n", what, status);
+	fflush(stdout);
+}
+
+#define IN_CHILD(what, call)                  \
+	do {                                  \
+		pid_t child = vfork();        \
+		if (child == 0) {             \
+			call;                 \
+			_exit(77);            \
+		}                             \
+		end_of(what, child);          \
+	} while (0)
+
+int main(int count, char **arguments)
+{
+	(void)count;
+	volatile unsigned char *base = map_file(arguments, PROT_READ, MAP_SHARED);
+	read_pages(base, 0, 20 * MIB);
+	FILE *source = fopen("child.c", "w");
+	fputs("#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n"
+	      "int main(int n, char **a) {\n"
+	      "  int file = open(a[1], O_RDONLY); unsigned sum = 0;\n"
+	      "  unsigned char *b = mmap(0, 64 << 20, PROT_READ, MAP_SHARED, file, 0);\n"
+	      "  for (int i = 0; i < 64 << 20; i += 4096) sum = sum * 31 + b[i];\n"
+	      "  printf(\"%x %s\\n\", sum, getenv(\"SHOWN\") ? getenv(\"SHOWN\") : \"-\"); return 0; }\n", source);
+	fclose(source);
+	setenv("SHOWN", "kept", 1);
+	setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
+	compile("-fsanitize=address", "with-asan");
+	compile("-fsanitize=thread", "with-tsan");
+	compile("-O1", "without");
+	rendezvous();
+	for (int i = 0; i < 3; i++) {
+		char *names[] = { "./with-asan", "./with-tsan", "./without" }, *again[] = { names[i], arguments[1], NULL };
+		char *one[] = { "SHOWN=alone", "ASAN_OPTIONS=detect_leaks=0", NULL }, path[4096];
+		IN_CHILD("execve", execve(names[i], again, environ));
+		IN_CHILD("execve, own environment", execve(names[i], again, one));
+		IN_CHILD("execv", execv(names[i], again));
+		setenv("PATH", ".:/usr/bin:/bin", 1);
+		IN_CHILD("execvp", execvp(names[i] + 2, again));
+		IN_CHILD("execvpe", execvpe(names[i] + 2, again, environ));
+		int file = open(names[i], O_RDONLY | O_CLOEXEC);
+		IN_CHILD("fexecve", fexecve(file, again, environ));
+		close(file);
+		pid_t child;
+		if (posix_spawn(&child, names[i], NULL, NULL, again, environ) == 0)
+			end_of("posix_spawn", child);
+		if (posix_spawnp(&child, names[i] + 2, NULL, NULL, again, environ) == 0)
+			end_of("posix_spawnp", child);
+		snprintf(path, sizeof path, "%s %s", names[i], arguments[1]);
+		fflush(stdout);
+		printf("system %d\n", system(path));
+	}
+	printf("%x\n", read_pages(base, 0, file_length));
+	return 0;
+}
