@@ -178,10 +178,9 @@ pub fn describe(segment: &Segment, slot: usize, generation: u32, what: &registry
     shared.method.store(what.method as u32, Relaxed);
     shared.trips.store(0, Relaxed);
     shared.letting_go.met.store(shared.letting_go.asked.load(Relaxed), Relaxed);
+    shared.distance.store(0, Relaxed);
     for watch in &shared.watches {
-        watch.from.store(0, Relaxed);
-        watch.threshold.store(0, Relaxed);
-        watch.next_threshold.store(0, Relaxed);
+        watch.clear();
     }
     shared.generation.store(generation, Release);
 }

@@ -5,3 +5,4 @@ mod engines;
 mod failures;
 mod memory;
 mod optimizer;
+mod patterns;

@@ -75,12 +75,12 @@ fn bytes_forward_backward_strided_and_by_threads() {
     }
 }
 
-/// Watching alone costs one trip per distance, and the few that find the start.
+/// Watching alone costs one trip per distance, and the small steps that find the start.
 #[test]
 fn one_trip_per_distance() {
     for method in METHODS {
         let (_, report) = map_reader("").under(&["--mode=detect", "--distance=2M", method]);
         let trips = report.trips();
-        assert!((64 / 2..=64 / 2 + 4).contains(&trips), "{trips} trips with {method}");
+        assert!((64 / 2..=64 / 2 + 25).contains(&trips), "{trips} trips with {method}");
     }
 }

@@ -22,5 +22,8 @@ pub const VERSION: u32 = 2;
 /// (`fault_around_bytes`). The optimizer tells new readers by it.
 pub const STEP: u64 = 64 << 10;
 
+/// Steps that a reader of unknown order goes one by one: what it reads in one piece is seen exactly up to a mebibyte.
+pub const STEPS: u32 = 16;
+
 /// Size of a page. Checkpoints are pages; x86-64 has this one size for ordinary mappings.
 pub const PAGE: u64 = 4096;

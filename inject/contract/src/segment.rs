@@ -12,6 +12,9 @@ pub const MAPPINGS: usize = 64;
 /// Streams of one mapping for which the optimizer tells thresholds.
 pub const WATCHES: usize = 8;
 
+/// Checkpoints told for each of these.
+pub const WATCHED: usize = 3;
+
 /// Why nothing was armed, or why arming ended. Each is counted and reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -154,18 +157,41 @@ impl Counters {
     }
 }
 
-/// What the optimizer tells the handler about one stream, in file offsets. Between `from` and `threshold` a
-/// checkpoint is non-triggering. All zero: unused.
+/// What the optimizer tells the handler about one stream, in file offsets. All zero: unused.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Watch {
-    /// Start of the current window.
-    pub from: AtomicU64,
-    /// The pre-cache threshold of the current window: the first checkpoint at or past it triggers.
-    pub threshold: AtomicU64,
-    /// The threshold of the window after this one: known beforehand, so that a checkpoint can be placed there even
-    /// when the optimizer has not yet spoken.
-    pub next_threshold: AtomicU64,
+    /// Where the order of reading is known, from here ...
+    pub low: AtomicU64,
+    /// ... up to here: there the reader goes on from checkpoint to checkpoint, elsewhere in small steps.
+    pub high: AtomicU64,
+    /// From here ...
+    pub quiet_low: AtomicU64,
+    /// ... up to here checkpoints are non-triggering.
+    pub quiet_high: AtomicU64,
+    /// 1 for a reader that goes toward lower offsets.
+    pub is_backward: AtomicU64,
+    /// Checkpoints beside those of the grid: the pre-cache threshold of the current window and that of the window after
+    /// it, known beforehand so that it is there even when the optimizer has not yet spoken; and a place within a record
+    /// that tells whether the record reaches so far.
+    pub checkpoints: [AtomicU64; WATCHED],
+}
+
+impl Watch {
+    /// Whether a trip here can be heard of late.
+    pub fn is_quiet(&self, offset: u64) -> bool {
+        (self.quiet_low.load(Relaxed)..self.quiet_high.load(Relaxed)).contains(&offset)
+    }
+
+    /// Unused from now on.
+    pub fn clear(&self) {
+        for field in [&self.quiet_high, &self.quiet_low, &self.high, &self.low, &self.is_backward] {
+            field.store(0, Release);
+        }
+        for checkpoint in &self.checkpoints {
+            checkpoint.store(0, Release);
+        }
+    }
 }
 
 /// What the optimizer asks to be let go of: pages of the page cache can't be dropped while someone has them mapped
@@ -214,6 +240,8 @@ pub struct Mapping {
     /// Trips of this mapping.
     pub trips: AtomicU64,
     pub letting_go: LettingGo,
+    /// Spacing of checkpoints that the optimizer wants, in bytes; 0: as the mapping was armed.
+    pub distance: AtomicU64,
     pub watches: [Watch; WATCHES],
 }
 

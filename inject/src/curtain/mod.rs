@@ -21,19 +21,18 @@
 //!
 //! Offsets are bytes from the start of the protected part; pages are given by the offset of their first byte.
 
+mod guide;
 mod spans;
 mod streams;
 
+pub use self::guide::{Guide, Told};
 pub use self::spans::Span;
 use self::spans::Spans;
-use self::streams::{STREAMS, Streams};
-use precache_contract::{PAGE, STEP, segment::Method};
-
-/// Trips in small steps before a reader gets on up to the next checkpoint.
-const LEARN: u32 = 4;
+use self::streams::{Carried, STREAMS, Streams};
+use precache_contract::{PAGE, STEP, STEPS, segment::Method};
 
 /// Trips up to which a reader goes on in leaps, while the optimizer has said nothing, and how long these are.
-const PATIENT: u32 = 12;
+const PATIENT: u32 = STEPS + 8;
 const LEAP: u64 = 1 << 20;
 
 /// Last trips whose pages stay open whatever happens, so that an instruction that needs several gets on.
@@ -55,8 +54,11 @@ const RUN: u32 = 8;
 /// Single protected pages that remain while the curtain is up because access is random.
 const SENTINELS: u64 = 16;
 
-/// Times that a pattern judged random is looked at again.
-const SECOND_LOOKS: u32 = 4;
+/// Looks at a pattern after which it is called random for good; it is still looked at, but rarely.
+const LOOKS: u32 = 5;
+
+/// Milliseconds from the first such look to the next, doubled by each.
+const REST: u64 = 20;
 
 /// What to do to the page tables, in the order given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +80,19 @@ pub enum Verdict {
     Follow,
     /// Access is random: the curtain has been lifted but for a few sentinels.
     Random,
+    /// The same, and so were the last looks.
+    GivenUp,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Drawn,
-    /// Lifted but for sentinels; after `left` more of them have been hit, the curtain is drawn again.
+    /// Lifted but for sentinels, until the clock says `until`; from then on, after `left` more of them have been hit, or
+    /// two neighbours one after the other, the curtain is drawn again. `last`: the one hit before.
     Resting {
         left: u32,
+        last: u64,
+        until: u64,
     },
     Lifted,
 }
@@ -105,6 +112,8 @@ pub struct Curtain {
     rearmed: u64,
     judged: u32,
     carried: u32,
+    /// Clock of the first trip of the block being judged.
+    since: u64,
     looks: u32,
     state: State,
 }
@@ -123,6 +132,7 @@ impl Curtain {
             recent: [u64::MAX; RECENT],
             rearmed: 0,
             judged: 0,
+            since: 0,
             carried: 0,
             looks: 0,
             state: State::Drawn,
@@ -178,40 +188,61 @@ impl Curtain {
         Span { start, end: (start + STEP).min(self.length) }
     }
 
-    /// A thread touched the protected page `at` (a multiple of the page size, inside the protected part).
-    /// `thresholds` are offsets at which the optimizer wants to hear from the reader, none as long as it has not spoken;
-    /// `now` is a clock's reading in
-    /// milliseconds, from 1.
+    /// A thread touched the protected page `at` (a multiple of the page size, inside the protected part), and this has
+    /// been told; `now` is a clock's reading in milliseconds, from 1.
     ///
     /// Every call makes `at` accessible, and none of the last [`RECENT`] pages that tripped is protected by it. Pages
     /// that tripped are protected again no faster than one a millisecond, while a trip takes microseconds: so an
     /// instruction or loop that needs any number of them gets on.
-    pub fn trip(&mut self, at: u64, thresholds: &[u64], now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
+    pub fn trip(&mut self, at: u64, told: &Told, now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
         let fallen = self.remember(at);
         match self.state {
             State::Drawn => {}
-            State::Resting { left } if left > 1 => {
-                self.state = State::Resting { left: left - 1 };
-                apply(Action::Open(page(at)));
-                return Verdict::Random;
+            State::Resting { left, last, until } => {
+                if now < until || (left > 1 && at.abs_diff(last) != self.spacing()) {
+                    self.state = State::Resting { left: left.saturating_sub(1).max(1), last: at, until };
+                    self.rest_on(at, fallen, now, apply);
+                    return Verdict::Random;
+                }
+                self.draw_again(apply);
             }
-            State::Resting { .. } => self.draw_again(apply),
             State::Lifted => {
                 apply(Action::Open(page(at)));
                 return Verdict::Random;
             }
         }
+        if told.distance >= PAGE {
+            self.distance = told.distance / PAGE * PAGE;
+        }
         self.disarm(at, apply);
-        let step = self.step_around(at).start;
-        let (distance, streams) = (self.distance, &mut self.streams);
-        let (stream, from) = streams.carry_on(at, distance).unwrap_or_else(|| (streams.begin(at), step));
+        let guide = told.guide(at);
+        let is_backward = guide.is_some_and(|guide| guide.is_backward);
+        let step = self.step_around(at);
+        let carried = self.streams.carry_on(at, self.distance, guide.is_some(), is_backward);
+        let is_expected = guide.is_some() && carried.is_some();
+        let Carried { stream, from, to } = carried.unwrap_or_else(|| {
+            let stream = self.streams.begin(at);
+            Carried { stream, from: step.start, to: step.end }
+        });
         let run = self.streams.run(stream);
-        let next = self.checkpoint_after(at, run, thresholds);
-        self.streams.expect(stream, next);
-        self.open.insert(Span { start: from, end: next }, &self.recent, apply);
-        self.arm(next, apply);
+        let open = if is_backward {
+            Span { start: self.checkpoint_before(at, told), end: to.max(at + PAGE) }
+        } else {
+            let end = self.checkpoint_after(at, if guide.is_some() { u32::MAX } else { run }, told);
+            // The step in which it began is open from its start.
+            Span { start: if from == at && guide.is_none() { step.start } else { from }, end }
+        };
+        self.streams.expect(stream, open.start, open.end);
+        if self.open.insert(open, &self.recent, now != self.rearmed, apply) {
+            self.rearmed = now;
+        }
+        match (is_backward, self.method) {
+            (false, _) => self.arm(open.end, apply),
+            (true, Method::Mprotect) => open.start >= STEP && self.arm(open.start - STEP, apply),
+            (true, Method::Guard) => open.start >= PAGE && self.arm(open.start - PAGE, apply),
+        };
         self.leave_sentinel(fallen, now, apply);
-        self.judge(run >= RUN, apply)
+        self.judge(is_expected || run >= RUN || self.streams.is_regular(stream), now, apply)
     }
 
     /// Pushes `at` in at the front of the recent pages; returns the one that fell out at the back.
@@ -224,18 +255,23 @@ impl Curtain {
     }
 
     /// The next place where a reader at `at` should trip.
-    fn checkpoint_after(&self, at: u64, run: u32, thresholds: &[u64]) -> u64 {
+    fn checkpoint_after(&self, at: u64, run: u32, told: &Told) -> u64 {
         // A reader just before a grid point, at a sentinel's first page, gets on to the one after.
         let from = at + STEP.min(self.distance) - 1;
         let grid = (from / self.distance + 1).saturating_mul(self.distance);
-        let told = thresholds.iter().map(|told| told - told % PAGE).filter(|&told| told > at).fold(grid, u64::min);
         let next = match run {
-            ..LEARN => self.step_around(at).end.min(told),
+            ..=STEPS => self.step_around(at).end,
             // The optimizer's answer is late: it should not find the reader blind for a whole distance.
-            ..PATIENT if thresholds.is_empty() => told.min(at - at % LEAP + LEAP),
-            _ => told,
+            ..PATIENT if told.is_silence() => grid.min(at - at % LEAP + LEAP),
+            _ => grid,
         };
-        next.min(self.length)
+        next.min(told.after(at)).min(self.length)
+    }
+
+    /// Where to open from for a reader that goes backward: what lies before is where it should trip next.
+    fn checkpoint_before(&self, at: u64, told: &Told) -> u64 {
+        let grid = at.saturating_sub(STEP.min(self.distance)) / self.distance * self.distance;
+        grid.max(told.before(at)).min(at)
     }
 
     /// Bytes of a sentinel's cell.
@@ -304,33 +340,48 @@ impl Curtain {
     }
 
     /// Every block of trips, asks whether streams were carried on; if hardly any, access is random and the curtain
-    /// only costs.
-    fn judge(&mut self, carried: bool, apply: &mut dyn FnMut(Action)) -> Verdict {
+    /// only costs. So it does if they came faster than storage could deliver what they ask for: something goes round in
+    /// circles, and whatever it is must get on.
+    fn judge(&mut self, carried: bool, now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
+        if self.judged == 0 {
+            self.since = now;
+        }
         self.judged += 1;
         self.carried += u32::from(carried);
         if self.judged < BLOCK {
             return Verdict::Follow;
         }
-        let random = self.carried < CARRIED;
+        let random = self.carried < CARRIED || now == self.since;
         (self.judged, self.carried) = (0, 0);
         if !random {
             return Verdict::Follow;
         }
-        if self.looks >= SECOND_LOOKS {
-            self.lift(apply);
-            return Verdict::Random;
-        }
         self.forget();
         apply(Action::Open(self.whole()));
-        self.state = State::Resting { left: 1 << self.looks };
+        let looks = self.looks.min(LOOKS);
+        self.state = State::Resting { left: 1 << looks, last: u64::MAX, until: now.saturating_add(REST << looks) };
         self.looks += 1;
-        let spacing = self.length / (SENTINELS + 1) / PAGE * PAGE;
+        let spacing = self.spacing();
         for sentinel in (1..=SENTINELS).map(|n| n * spacing) {
             if spacing > 0 && !self.recent.contains(&sentinel) {
                 apply(Action::Close(page(sentinel)));
             }
         }
-        Verdict::Random
+        if self.looks == LOOKS { Verdict::GivenUp } else { Verdict::Random }
+    }
+
+    /// Distance between the sentinels of a mapping that is not followed.
+    fn spacing(&self) -> u64 {
+        self.length / (SENTINELS + 1) / PAGE * PAGE
+    }
+
+    /// A sentinel has been hit while access is random; one that was hit some trips ago is protected again.
+    fn rest_on(&mut self, at: u64, fallen: u64, now: u64, apply: &mut dyn FnMut(Action)) {
+        apply(Action::Open(page(at)));
+        if fallen != u64::MAX && fallen.is_multiple_of(self.spacing().max(PAGE)) && now != self.rearmed {
+            self.rearmed = now;
+            apply(Action::Close(page(fallen)));
+        }
     }
 
     /// Knows of no stream and no open part any more.

@@ -30,6 +30,20 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
+    /// Whether the two together leave no gap.
+    fn touches(self, other: Self) -> bool {
+        !self.is_empty() && self.start <= other.end && other.start <= self.end
+    }
+
+    fn distance(self, other: Self) -> u64 {
+        self.start.saturating_sub(other.end).max(other.start.saturating_sub(self.end))
+    }
+
+    /// From the first byte of the two to the last.
+    fn hull(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
     /// Calls `each` for the parts between these pages.
     pub fn without(self, pages: &[u64], each: &mut dyn FnMut(Self)) {
         let mut from = self.start;
@@ -68,23 +82,43 @@ impl Spans {
         (!gap.is_empty()).then_some(gap)
     }
 
-    /// Opens what is missing of `wanted` and adds it. When there is no place left, the shortest span is closed again,
-    /// but for the `recent` pages.
-    pub fn insert(&mut self, wanted: Span, recent: &[u64], apply: &mut dyn FnMut(Action)) {
-        let mut rest = wanted;
+    /// Opens what is missing of `wanted` and adds it. When there is no place left, the shortest span without a `recent`
+    /// page is closed again if that `may_close`, else what lies between this and the nearest is opened too. `true`: one
+    /// was closed.
+    pub fn insert(&mut self, wanted: Span, recent: &[u64], may_close: bool, apply: &mut dyn FnMut(Action)) -> bool {
+        let mut whole = wanted;
+        let mut closed = false;
+        if self.is_full(wanted) {
+            let forgotten = |span: &&mut Span| may_close && !recent.iter().any(|&page| span.contains(page));
+            match self.0.iter_mut().filter(forgotten).min_by_key(|span| span.length()) {
+                Some(span) => {
+                    apply(Action::Close(core::mem::take(span)));
+                    closed = true;
+                }
+                None => {
+                    let nearest = self.0.iter().min_by_key(|span| span.distance(wanted)).copied().unwrap_or(wanted);
+                    whole = whole.hull(nearest);
+                }
+            }
+        }
+        let mut rest = whole;
         while let Some(gap) = self.first_gap(rest) {
             apply(Action::Open(gap));
             rest.start = gap.end;
         }
-        let mut whole = wanted;
         for span in &mut self.0 {
-            if !span.is_empty() && span.start <= whole.end && whole.start <= span.end {
-                whole = Span { start: whole.start.min(span.start), end: whole.end.max(span.end) };
-                *span = Span::default();
+            if span.touches(whole) {
+                whole = whole.hull(core::mem::take(span));
             }
         }
-        let Some(place) = self.0.iter_mut().min_by_key(|span| span.length()) else { return };
-        let evicted = core::mem::replace(place, whole);
-        evicted.without(recent, &mut |span| apply(Action::Close(span)));
+        if let Some(place) = self.0.iter_mut().find(|span| span.is_empty()) {
+            *place = whole;
+        }
+        closed
+    }
+
+    /// Whether there is neither a place for this nor a span that it could join.
+    fn is_full(&self, wanted: Span) -> bool {
+        self.0.iter().all(|span| !span.is_empty() && !span.touches(wanted))
     }
 }

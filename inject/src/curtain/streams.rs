@@ -1,21 +1,55 @@
 //! Where the readers of one mapping are: a bounded table.
 
-use super::LEARN;
-use precache_contract::STEP;
+use precache_contract::{PAGE, STEP};
 
 /// Readers that are followed at a time; the one that has not moved for longest gives way.
 pub const STREAMS: usize = 32;
 
-#[derive(Clone, Copy)]
+/// How far from the start of one record the next may begin.
+const REACH: u64 = 32 << 20;
+
+/// Jumps of about equal length, one after the other, that make a stride.
+const REGULAR: u32 = 2;
+
+/// A reader jumps from where one of so many last trips were.
+const LATEST: u32 = 2;
+
+#[derive(Clone, Copy, Default)]
 struct Stream {
     /// Where it tripped last.
     position: u64,
-    /// The checkpoint in front of it.
+    /// What has been opened for it: from here ...
+    low: u64,
+    /// ... to here, the checkpoint in front of a reader that goes forward.
     next: u64,
     /// Trips that carried it on, one after the other.
     run: u32,
+    /// Where it began, or jumped to last.
+    start: u64,
+    /// How far it jumped then, from its last start or that of the reader that tripped before.
+    stride: i64,
+    /// Jumps as long as the one before.
+    regular: u32,
     /// Clock of its last trip; 0: unused.
     stamp: u32,
+}
+
+impl Stream {
+    /// Where the next record begins if the last two tell, and how far off it may be.
+    fn predicted(&self) -> (u64, u64) {
+        let tolerance = (self.stride.unsigned_abs() / 16).max(4 * PAGE);
+        (self.start.wrapping_add_signed(self.stride), tolerance)
+    }
+}
+
+/// How a trip carries a stream on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    pub stream: usize,
+    /// From here on to the trip it has come forward.
+    pub from: u64,
+    /// Up to here from the trip it has come backward.
+    pub to: u64,
 }
 
 pub struct Streams {
@@ -26,25 +60,50 @@ pub struct Streams {
 
 impl Streams {
     pub const fn new() -> Self {
-        Self { table: [Stream { position: 0, next: 0, run: 0, stamp: 0 }; STREAMS], clock: 0 }
+        let unused = Stream { position: 0, low: 0, next: 0, run: 0, start: 0, stride: 0, regular: 0, stamp: 0 };
+        Self { table: [unused; STREAMS], clock: 0 }
     }
 
-    /// The stream that a trip at `at` carries on, the nearest behind it that could have come so far, and from where on
-    /// it has come.
-    pub fn carry_on(&mut self, at: u64, distance: u64) -> Option<(usize, u64)> {
-        let reach = |s: &Stream| s.next + if s.run >= LEARN { distance.max(STEP) } else { STEP };
-        let streams = self.table.iter().enumerate();
-        let near = streams.filter(|(_, s)| s.stamp != 0 && s.position <= at && at < reach(s));
-        let (found, from) = near.max_by_key(|(_, s)| s.position).map(|(i, s)| (i, s.next.min(at)))?;
-        self.trip(found, at);
-        Some((found, from))
+    /// The stream that a trip at `at` carries on: the nearest behind it that could have come so far, or in front of it
+    /// if the reader `is_backward`; else one that jumps here as it jumped before.
+    pub fn carry_on(&mut self, at: u64, distance: u64, is_known: bool, is_backward: bool) -> Option<Carried> {
+        let used = || self.table.iter().enumerate().filter(|(_, s)| s.stamp != 0);
+        // What is unknown is seen step by step: one that is missed is a jump.
+        let far = if is_known { distance.max(STEP) } else { STEP };
+        let onward = if is_backward {
+            let near = used().filter(|(_, s)| at < s.next && s.low <= at.saturating_add(far));
+            near.min_by_key(|(_, s)| s.low)
+        } else {
+            let near = used().filter(|(_, s)| s.position <= at && at < s.next + far);
+            near.max_by_key(|(_, s)| s.position)
+        };
+        if let Some((stream, s)) = onward {
+            let carried = Carried { stream, from: s.next.min(at), to: s.low.max(at) };
+            self.trip(stream, at);
+            return Some(carried);
+        }
+        let jumping = used().filter(|(_, s)| {
+            let (predicted, tolerance) = s.predicted();
+            // Among many streams one would fit by chance.
+            s.stride != 0 && s.stamp + LATEST > self.clock && at.abs_diff(predicted) <= tolerance
+        });
+        let (stream, s) = jumping.max_by_key(|(_, s)| s.stamp)?;
+        let (stride, regular) = ((at as i64).wrapping_sub(s.start as i64), s.regular.saturating_add(1));
+        self.trip(stream, at);
+        if let Some(s) = self.table.get_mut(stream) {
+            *s = Stream { start: at, stride, regular, run: 1, low: at, ..*s };
+        }
+        Some(Carried { stream, from: at, to: at })
     }
 
     /// A new stream at `at`, in an unused place or that of the stream which has not moved for longest.
     pub fn begin(&mut self, at: u64) -> usize {
+        let latest = self.table.iter().filter(|s| s.stamp != 0).max_by_key(|s| s.stamp);
+        let near = latest.filter(|s| s.start.abs_diff(at) <= REACH);
+        let stride = near.map_or(0, |s| (at as i64).wrapping_sub(s.start as i64));
         let oldest = self.table.iter().enumerate().min_by_key(|(_, s)| s.stamp).map_or(0, |(i, _)| i);
         if let Some(stream) = self.table.get_mut(oldest) {
-            stream.run = 0;
+            *stream = Stream { start: at, low: at, stride, ..Stream::default() };
         }
         self.trip(oldest, at);
         oldest
@@ -62,10 +121,15 @@ impl Streams {
         self.table.get(stream).map_or(0, |stream| stream.run)
     }
 
-    /// The stream's next checkpoint.
-    pub fn expect(&mut self, stream: usize, next: u64) {
+    /// Whether the stream jumps by a stride.
+    pub fn is_regular(&self, stream: usize) -> bool {
+        self.table.get(stream).is_some_and(|stream| stream.regular >= REGULAR)
+    }
+
+    /// What has been opened around the stream's last trip.
+    pub fn expect(&mut self, stream: usize, low: u64, next: u64) {
         if let Some(stream) = self.table.get_mut(stream) {
-            stream.next = next;
+            (stream.low, stream.next) = (low, next);
         }
     }
 }

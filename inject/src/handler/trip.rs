@@ -1,7 +1,7 @@
 //! A checkpoint is hit: tell the optimizer, let the reader through, re-arm what it left behind.
 
 use super::{attachment, disposition};
-use crate::curtain::{Span, Verdict};
+use crate::curtain::{Guide, Span, Told, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
 use crate::{handover, past_libc, pins, protect, sys};
@@ -104,8 +104,7 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
             gone => gone,
         };
     }
-    let triggering =
-        !shared.watches.iter().any(|watch| (watch.from.load(Relaxed)..watch.threshold.load(Relaxed)).contains(&offset));
+    let triggering = !shared.watches.iter().any(|watch| watch.is_quiet(offset));
     if (triggering || segment.trips.is_filling()) && segment.take_wake() {
         segment.counters.wakes.fetch_add(1, Relaxed);
         // Nobody woken: it is about to sleep and will look once more, or it is gone.
@@ -118,28 +117,23 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
 
 /// Moves the curtain.
 fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
-    let mut thresholds = [u64::MAX; WATCHES * 2];
-    let mut told = false;
+    let mut guides = [Guide::default(); WATCHES];
+    let mut told = Told::default();
     if let Some(shared) = segment.mappings.get(held.slot()) {
         protect::let_pages_go(held, &shared.letting_go);
-        let watches = shared.watches.iter().flat_map(|w| [&w.threshold, &w.next_threshold]);
-        for (threshold, watch) in thresholds.iter_mut().zip(watches) {
-            let offset = watch.load(Relaxed);
-            told |= offset != 0;
-            // Outside the protected part, u64::MAX among them, it is no checkpoint.
-            let inside = offset.checked_sub(held.offset()).filter(|&t| t < held.length() as u64);
-            *threshold = inside.unwrap_or(u64::MAX);
+        for (guide, watch) in guides.iter_mut().zip(&shared.watches) {
+            *guide = Guide::of(watch, held.offset());
         }
+        told = Told { guides: &guides, distance: shared.distance.load(Relaxed) };
     }
-    let thresholds = if told { &thresholds[..] } else { &[] };
     let mut failed = false;
     let verdict = turn
         .curtain()
-        .trip(at, thresholds, sys::milliseconds(), &mut |action| failed |= protect::perform(held, action).is_err());
+        .trip(at, &told, sys::milliseconds(), &mut |action| failed |= protect::perform(held, action).is_err());
     if failed {
         return lift(segment, held, turn, Refusal::ProtectFailed);
     }
-    if verdict == Verdict::Random && turn.curtain().is_lifted() {
+    if verdict == Verdict::GivenUp {
         segment.counters.refuse(Refusal::Random);
     }
     true

@@ -1,10 +1,16 @@
 //! What to fetch when: pure code, without I/O and without clocks, so that it can be tested as such.
 //!
-//! [`plan`] is the order in which a file is read, [`window`] how far along it has been requested, [`stream`] which
-//! readers there are and where each of them is.
+//! [`plan`] is the order in which a file is read, [`stride`] what a reader leaves out of it, [`window`] how far along it
+//! has been requested, [`stream`] which readers there are and where each of them is, [`storage`] what the storage and
+//! the readers' pace ask for.
 
 pub mod choice;
 pub mod congestion;
 pub mod plan;
+pub mod storage;
 pub mod stream;
+pub mod stride;
 pub mod window;
+
+#[cfg(test)]
+mod simulation;

@@ -15,11 +15,16 @@ use std::ops::Range;
 const FIRST: u64 = 1 << 20;
 const GROWTH: u64 = 4;
 
+/// Percent of the windows before those of full size after which the next is due: they end too soon for more.
+const EARLY: u8 = 50;
+
 /// Sizes of windows, and when the next is due.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizing {
     /// Bytes pre-cached per trigger.
     pub size: u64,
+    /// The size follows the reader's pace and the storage.
+    pub is_auto: bool,
     /// Percent of the window after which the next checkpoint triggers, 1 to 99.
     pub threshold: u8,
 }
@@ -33,13 +38,25 @@ pub struct Windows {
     current: Range<u64>,
     /// Length of the next window, unless the plan ends before.
     next: u64,
+    /// The current window is one of those before the first of full size.
+    is_growing: bool,
 }
 
 impl Windows {
-    /// Before any request; the first window will begin at `position`.
-    pub fn begin(sizing: Sizing, length: u64, position: u64) -> Self {
+    /// Before any request; the first window will begin at `position`. Of the bytes of the plan `share` are read, and
+    /// sizes count these.
+    pub fn begin(sizing: Sizing, length: u64, position: u64, share: f64) -> Self {
         let start = position.min(length);
-        Self { sizing, length, current: start..start, next: FIRST.min(sizing.size) }
+        let size = stretch(sizing.size, share);
+        let next = stretch(FIRST, share).min(size);
+        Self { sizing: Sizing { size, ..sizing }, length, current: start..start, next, is_growing: true }
+    }
+
+    /// Windows will be of this size; the second one at least so long that what is `in_transit` is covered.
+    pub fn resize(&mut self, size: u64, in_transit: u64, share: f64) {
+        self.sizing.size = stretch(size, share);
+        let second = if self.current.end > self.current.start { stretch(2 * in_transit, share) } else { 0 };
+        self.next = self.next.max(second).min(self.sizing.size);
     }
 
     /// The reader is at `position`: what to request now, if anything. The answers of one pass lie end to end.
@@ -47,6 +64,7 @@ impl Windows {
         let start = self.current.end;
         while position >= self.threshold() && self.current.end < self.length {
             self.current = self.current.end..self.current.end.saturating_add(self.next).min(self.length);
+            self.is_growing = self.next < self.sizing.size;
             self.next = self.next.saturating_mul(GROWTH).min(self.sizing.size);
         }
         (self.current.end > start).then_some(start..self.current.end)
@@ -54,12 +72,17 @@ impl Windows {
 
     /// Position from which the next checkpoint is a triggering one.
     pub fn threshold(&self) -> u64 {
-        self.point_in(&self.current)
+        self.point_in(&self.current, self.is_growing)
     }
 
     /// The same for the window after the current one.
     pub fn next_threshold(&self) -> u64 {
-        self.point_in(&(self.current.end..self.current.end.saturating_add(self.next)))
+        self.point_in(&(self.current.end..self.next_end()), self.next < self.sizing.size)
+    }
+
+    /// Up to where the next request will reach.
+    pub fn next_end(&self) -> u64 {
+        self.current.end.saturating_add(self.next)
     }
 
     /// Up to where has been requested.
@@ -71,10 +94,16 @@ impl Windows {
         self.current.start
     }
 
-    fn point_in(&self, window: &Range<u64>) -> u64 {
+    fn point_in(&self, window: &Range<u64>, is_growing: bool) -> u64 {
+        let percent = if is_growing { self.sizing.threshold.min(EARLY) } else { self.sizing.threshold };
         let length = u128::from(window.end - window.start);
-        window.start + (length * u128::from(self.sizing.threshold) / 100) as u64
+        window.start + (length * u128::from(percent) / 100) as u64
     }
+}
+
+/// Bytes of the plan that hold so many bytes that are read.
+fn stretch(bytes: u64, share: f64) -> u64 {
+    (bytes as f64 / share.clamp(1e-3, 1.0)) as u64
 }
 
 #[cfg(test)]
@@ -91,7 +120,7 @@ mod tests {
             length in 1u64..4 << 30, begin in 0u64..1 << 30,
         ) {
             let begin = begin.min(length - 1);
-            let mut windows = Windows::begin(Sizing { size, threshold }, length, begin);
+            let mut windows = Windows::begin(Sizing { size, is_auto: false, threshold }, length, begin, 1.0);
             let mut requested = begin;
             let mut position = begin;
             while position < length {
@@ -111,7 +140,7 @@ mod tests {
         fn the_reader_stays_inside(size in 4096u64..64 << 20, threshold in 1u8..100, distance in 4096u64..64 << 20) {
             let distance = distance.min(size);
             let length = 20 * size + 12345;
-            let mut windows = Windows::begin(Sizing { size, threshold }, length, 0);
+            let mut windows = Windows::begin(Sizing { size, is_auto: false, threshold }, length, 0, 1.0);
             let mut position = 0;
             while position < length {
                 windows.reach(position);
@@ -125,7 +154,7 @@ mod tests {
 
     #[test]
     fn sizes_grow_to_the_size_asked_for() {
-        let mut windows = Windows::begin(Sizing { size: 50 << 20, threshold: 75 }, 1 << 30, 0);
+        let mut windows = Windows::begin(Sizing { size: 50 << 20, is_auto: false, threshold: 75 }, 1 << 30, 0, 1.0);
         let mut ends = Vec::new();
         for _ in 0..6 {
             let request = windows.reach(windows.threshold()).unwrap();

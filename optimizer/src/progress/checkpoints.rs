@@ -6,7 +6,7 @@ use memmap2::MmapRaw;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use precache_contract::VERSION;
 use precache_contract::ring::CAPACITY;
-use precache_contract::segment::{Counters, Mapping, Segment, WATCHES};
+use precache_contract::segment::{Counters, Mapping, Segment};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -140,15 +140,21 @@ impl ProgressSource for Checkpoints {
         self.shared.mapping(mapping).is_some()
     }
 
-    fn expect(&self, mapping: MappingId, thresholds: &mut dyn Iterator<Item = Thresholds>) {
+    fn expect(&self, mapping: MappingId, distance: u64, thresholds: &mut dyn Iterator<Item = Thresholds>) {
         let Some(mapping) = self.shared.mapping(mapping) else { return };
-        let mut thresholds = thresholds.chain(std::iter::repeat(Thresholds::default()));
-        for (watch, told) in mapping.watches.iter().zip(thresholds.by_ref().take(WATCHES)) {
-            // The range is empty while it changes: a trip in between wakes us once too often.
-            watch.threshold.store(0, Release);
-            watch.from.store(told.from, Release);
-            watch.next_threshold.store(told.next_threshold, Release);
-            watch.threshold.store(told.threshold, Release);
+        mapping.distance.store(distance, Release);
+        for (watch, told) in mapping.watches.iter().zip(thresholds.map(Some).chain(std::iter::repeat(None))) {
+            // Nothing is quiet or known while it changes: a trip in between wakes us once too often.
+            watch.clear();
+            let Some(told) = told else { continue };
+            for (checkpoint, at) in watch.checkpoints.iter().zip(told.checkpoints) {
+                checkpoint.store(at, Release);
+            }
+            watch.is_backward.store(u64::from(told.is_backward), Release);
+            watch.low.store(told.known.start, Release);
+            watch.high.store(told.known.end, Release);
+            watch.quiet_low.store(told.quiet.start, Release);
+            watch.quiet_high.store(told.quiet.end, Release);
         }
     }
 

@@ -34,8 +34,9 @@ pub trait ProgressSource: Send {
     /// Whether the mapping still exists.
     fn is_mapped(&self, mapping: MappingId) -> bool;
 
-    /// Says at which offsets news of a mapping is urgent; elsewhere it may come late.
-    fn expect(&self, mapping: MappingId, thresholds: &mut dyn Iterator<Item = Thresholds>);
+    /// Says how far apart news of a mapping is wanted, in bytes, 0 as from the beginning; and where each stream goes on
+    /// and its news is urgent.
+    fn expect(&self, mapping: MappingId, distance: u64, thresholds: &mut dyn Iterator<Item = Thresholds>);
 
     /// Asks the reader's side to unmap the pages of this part of the file, so that they can be dropped; once at a time.
     fn release(&self, mapping: MappingId, part: &std::ops::Range<u64>);

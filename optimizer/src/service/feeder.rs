@@ -5,11 +5,13 @@ use super::retainer::Retainer;
 use crate::engine::{Account, DataFile, Lane, Pool};
 use crate::options::{Mode, RunOptions};
 use crate::policy::plan::Plan;
+use crate::policy::storage::Storage;
 use crate::policy::stream::{Streams, Thresholds};
 use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Where data come from: the file, the session's account of it, and the pool of its mount.
 #[derive(Clone)]
@@ -29,6 +31,9 @@ pub struct Feeder {
     mode: Mode,
     pub streams: Streams,
     retainer: Retainer,
+    begun: Instant,
+    /// What the source was told last.
+    told: (u64, Vec<Thresholds>),
 }
 
 impl Feeder {
@@ -46,18 +51,21 @@ impl Feeder {
         let ranges = options.ranges.iter().filter(|range| range.file == file.path);
         let wanted: Vec<_> = ranges.map(|r| r.start.max(extent.start)..r.end.min(extent.end)).collect();
         let plan = if wanted.is_empty() { Plan::sequential(extent) } else { Plan::new(in_order(wanted)) };
-        let sizing = Sizing { size: options.size, threshold: options.threshold };
-        let streams = Streams::new(plan, sizing, options.distance);
+        let sizing = Sizing { size: options.size, is_auto: options.size_auto, threshold: options.threshold };
+        let storage = Storage { chunk: file.chunk(), ..Storage::default() };
+        let streams = Streams::new(plan, sizing, options.distance, options.distance_auto, storage);
         let retainer = Retainer::new(mapping, reader, &supply, Arc::clone(files), options.cache_limit);
         let Supply { file, account, pool } = supply;
-        Self { mapping, reader, file, account, pool, mode: options.mode, streams, retainer }
+        let (begun, told) = (Instant::now(), (0, Vec::new()));
+        Self { mapping, reader, file, account, pool, mode: options.mode, streams, retainer, begun, told }
     }
 
     /// Says where news is urgent before there is any.
     pub fn begin(&self, source: &dyn ProgressSource) {
         if self.mode == Mode::Detect {
-            let never = Thresholds { from: 0, threshold: u64::MAX, next_threshold: 0 };
-            source.expect(self.mapping, &mut std::iter::once(never));
+            let all = 0..u64::MAX;
+            let never = Thresholds { known: all.clone(), quiet: all, checkpoints: [u64::MAX; _], is_backward: false };
+            source.expect(self.mapping, 0, &mut std::iter::once(never));
         }
     }
 
@@ -70,7 +78,7 @@ impl Feeder {
             source.let_go(self.mapping);
             return;
         }
-        let decision = self.streams.observe(offset);
+        let decision = self.streams.observe(offset, self.begun.elapsed());
         if !decision.over.is_empty() {
             self.pool.forget(|lane| decision.over.iter().any(|&stream| lane == self.lane(stream)));
             for &stream in &decision.over {
@@ -80,7 +88,11 @@ impl Feeder {
         if let Some((stream, extents)) = decision.request {
             self.retainer.advance(stream, &extents);
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
-            source.expect(self.mapping, &mut self.streams.thresholds());
+        }
+        let told = (self.streams.distance(), self.streams.thresholds().collect());
+        if told != self.told {
+            source.expect(self.mapping, told.0, &mut told.1.iter().cloned());
+            self.told = told;
         }
         self.retainer.go_on(source);
     }

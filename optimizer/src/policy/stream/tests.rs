@@ -2,21 +2,29 @@ use super::*;
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
-const SIZING: Sizing = Sizing { size: 50 * MIB, threshold: 75 };
+const SIZING: Sizing = Sizing { size: 50 * MIB, is_auto: false, threshold: 75 };
+
+fn of(plan: Plan, sizing: Sizing, distance: u64) -> Streams {
+    Streams::new(plan, sizing, distance, false, Storage::default())
+}
+
+fn see(streams: &mut Streams, offset: u64) -> Decision {
+    streams.observe(offset, Duration::ZERO)
+}
 
 fn streams(length: u64) -> Streams {
-    Streams::new(Plan::sequential(0..length), SIZING, 8 * MIB)
+    of(Plan::sequential(0..length), SIZING, 8 * MIB)
 }
 
 /// The trips that a sequential reader leaves: small steps, then the grid and the thresholds.
-fn read(streams: &mut Streams, range: Range<u64>) -> Vec<Range<u64>> {
+fn read(mut streams: &mut Streams, range: Range<u64>) -> Vec<Range<u64>> {
     let mut requested = Vec::new();
-    let (mut at, mut steps) = (range.start, 0);
+    let mut at = range.start;
     while at < range.end {
-        requested.extend(streams.observe(at).request.into_iter().flat_map(|(_, extents)| extents));
-        steps += 1;
-        let grid = if steps < 4 { (at / STEP + 1) * STEP } else { (at / (8 * MIB) + 1) * 8 * MIB };
-        let told = streams.thresholds().flat_map(|t| [t.threshold, t.next_threshold]).filter(|&t| t > at);
+        requested.extend(see(&mut streams, at).request.into_iter().flat_map(|(_, extents)| extents));
+        let grid =
+            if streams.thresholds().next().is_none() { (at / STEP + 1) * STEP } else { (at / (8 * MIB) + 1) * 8 * MIB };
+        let told = streams.thresholds().flat_map(|t| t.checkpoints).filter(|&t| t > at);
         at = told.fold(grid, u64::min);
     }
     requested
@@ -42,9 +50,9 @@ proptest! {
     /// Nothing beyond the plan is requested, wherever readers jump.
     #[test]
     fn requests_stay_in_the_plan(trips in prop::collection::vec(0u64..3000, 1..400)) {
-        let mut streams = Streams::new(Plan::new([100 * MIB..200 * MIB, 10 * MIB..20 * MIB]), SIZING, 8 * MIB);
+        let mut streams = of(Plan::new([100 * MIB..200 * MIB, 10 * MIB..20 * MIB]), SIZING, 8 * MIB);
         for trip in trips {
-            for extent in streams.observe(trip * STEP).request.into_iter().flat_map(|(_, extents)| extents) {
+            for extent in see(&mut streams, trip * STEP).request.into_iter().flat_map(|(_, extents)| extents) {
                 prop_assert!(
                     (100 * MIB <= extent.start && extent.end <= 200 * MIB)
                         || (10 * MIB <= extent.start && extent.end <= 20 * MIB)
@@ -58,9 +66,9 @@ proptest! {
 fn lmdb_begins_at_its_meta_page() {
     let mut streams = streams(2048 * MIB);
     for page in [0, 50189, 16] {
-        assert_eq!(streams.observe(page * 4096), Decision::default());
+        assert_eq!(see(&mut streams, page * 4096), Decision::default());
     }
-    let (_, extents) = streams.observe(32 * 4096).request.unwrap();
+    let (_, extents) = see(&mut streams, 32 * 4096).request.unwrap();
     assert_eq!(extents.len(), 1);
     assert_eq!(extents[0], 32 * 4096..32 * 4096 + MIB);
 }
@@ -69,7 +77,7 @@ fn lmdb_begins_at_its_meta_page() {
 fn the_next_epoch_is_requested_at_its_first_fault() {
     let mut streams = streams(500 * MIB);
     read(&mut streams, 64 * 1024..500 * MIB);
-    let again = streams.observe(64 * 1024).request.unwrap().1;
+    let again = see(&mut streams, 64 * 1024).request.unwrap().1;
     assert_eq!(again[0].start, 64 * 1024);
     assert!(lie_end_to_end(&read(&mut streams, 128 * 1024..500 * MIB)));
 }
@@ -102,7 +110,7 @@ fn random_records_stop_being_fetched() {
     for _ in 0..500 {
         place = (place * 1_664_525 + 1_013_904_223) % 30_000;
         for step in 0..4 {
-            if let Some((_, extents)) = streams.observe(place * STEP + step * STEP).request {
+            if let Some((_, extents)) = see(&mut streams, place * STEP + step * STEP).request {
                 requested += extents.iter().map(|e| e.end - e.start).sum::<u64>();
             }
         }
@@ -114,9 +122,9 @@ fn random_records_stop_being_fetched() {
 #[test]
 fn a_reader_already_under_way_is_known_by_the_grid() {
     let mut streams = streams(2000 * MIB);
-    assert_eq!(streams.observe(800 * MIB), Decision::default());
-    assert_eq!(streams.observe(808 * MIB), Decision::default());
-    let (_, extents) = streams.observe(816 * MIB).request.unwrap();
+    assert_eq!(see(&mut streams, 800 * MIB), Decision::default());
+    assert_eq!(see(&mut streams, 808 * MIB), Decision::default());
+    let (_, extents) = see(&mut streams, 816 * MIB).request.unwrap();
     assert_eq!(extents[0].start, 816 * MIB);
 }
 
@@ -124,12 +132,12 @@ fn a_reader_already_under_way_is_known_by_the_grid() {
 #[test]
 fn a_page_touched_once_takes_no_trip_from_a_stream() {
     let length = 268_402_688;
-    let mut streams = Streams::new(Plan::sequential(0..length), SIZING, 20 * MIB);
+    let mut streams = of(Plan::sequential(0..length), SIZING, 20 * MIB);
     let trips = [
         0.0, 191.4375, 0.0625, 0.125, 20.0, 40.0, 58.625, 60.0, 80.0, 100.0, 108.625, 120.0, 140.0, 158.625, 160.0,
         180.0, 200.0, 208.625, 220.0, 240.0,
     ];
-    let observe = |trip: f64| streams.observe((trip * MIB as f64) as u64).request;
+    let observe = |trip: f64| see(&mut streams, (trip * MIB as f64) as u64).request;
     let requested: Vec<_> = trips.into_iter().filter_map(observe).flat_map(|(_, extents)| extents).collect();
     assert!(lie_end_to_end(&requested), "{requested:?}");
     assert_eq!(requested.last().unwrap().end, length);
@@ -138,15 +146,15 @@ fn a_page_touched_once_takes_no_trip_from_a_stream() {
 /// A size that is no multiple of a page has thresholds within pages: the trip is the page's.
 #[test]
 fn a_threshold_within_a_page_triggers_at_the_page() {
-    let sizing = Sizing { size: 50_000_001, threshold: 75 };
-    let mut streams = Streams::new(Plan::sequential(0..2000 * MIB), sizing, 8 * MIB);
+    let sizing = Sizing { size: 50_000_001, is_auto: false, threshold: 75 };
+    let mut streams = of(Plan::sequential(0..2000 * MIB), sizing, 8 * MIB);
     let (mut at, mut late) = (0, 0);
     for trip in 0.. {
         let before = streams.thresholds().next();
-        let requested = streams.observe(at).request.is_some();
-        late += u32::from(before.is_some_and(|t| at == t.threshold / PAGE * PAGE) && !requested);
-        let grid = if trip < 3 { at + STEP } else { (at / (8 * MIB) + 1) * 8 * MIB };
-        let told = streams.thresholds().map(|t| t.threshold / PAGE * PAGE).filter(|&t| t > at);
+        let requested = see(&mut streams, at).request.is_some();
+        late += u32::from(before.is_some_and(|t| at == t.checkpoints[0] / PAGE * PAGE) && !requested);
+        let grid = if trip < 16 { at + STEP } else { (at / (8 * MIB) + 1) * 8 * MIB };
+        let told = streams.thresholds().map(|t| t.checkpoints[0] / PAGE * PAGE).filter(|&t| t > at);
         at = told.fold(grid, u64::min);
         if at >= 1000 * MIB {
             break;

@@ -1,0 +1,148 @@
+//! A reader, the curtain in it, the policy, a page cache with the kernel's own read-ahead, and storage, on one clock.
+
+use super::curtain::{Action, Curtain, Guide, Told};
+use crate::policy::plan::Plan;
+use crate::policy::storage::Storage;
+use crate::policy::stream::{Streams, Thresholds};
+use crate::policy::window::Sizing;
+use precache_contract::PAGE;
+use precache_contract::segment::Method;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+/// Pages of the kernel's read-ahead.
+const READ_AHEAD: usize = 32;
+
+/// Seconds that a trip takes, and from a trip to the first request that follows from it.
+const TRIP: f64 = 6e-6;
+const ANSWER: f64 = 60e-6;
+
+pub struct Machine {
+    pub storage: Storage,
+    /// Seconds that the reader takes for a page that is there.
+    pub page: f64,
+    /// When each page has come or will come, in seconds.
+    arrival: Vec<Option<f64>>,
+    closed: Vec<bool>,
+    curtain: Curtain,
+    pub streams: Streams,
+    queue: VecDeque<Range<usize>>,
+    in_flight: BinaryHeap<Reverse<u64>>,
+    link_free: f64,
+    pub now: f64,
+    pub fetched: u64,
+    pub trips: Vec<(f64, u64)>,
+    told: Vec<Thresholds>,
+    accelerated: bool,
+}
+
+impl Machine {
+    pub fn new(pages: usize, storage: Storage, page: f64, accelerated: bool) -> Self {
+        let length = pages as u64 * PAGE;
+        let sizing = Sizing { size: 50 << 20, is_auto: true, threshold: 75 };
+        Self {
+            storage,
+            page,
+            arrival: vec![None; pages],
+            closed: vec![accelerated; pages],
+            curtain: Curtain::new(length, 8 << 20, Method::Mprotect),
+            streams: Streams::new(Plan::sequential(0..length), sizing, 8 << 20, true, Storage::default()),
+            queue: VecDeque::new(),
+            in_flight: BinaryHeap::new(),
+            link_free: 0.0,
+            now: 0.0,
+            fetched: 0,
+            trips: Vec::new(),
+            told: Vec::new(),
+            accelerated,
+        }
+    }
+
+    /// The reader touches a page and reads it.
+    pub fn read(&mut self, page: usize) {
+        if self.closed[page] {
+            self.trip(page);
+        }
+        self.send();
+        if self.arrival[page].is_none() {
+            // The kernel reads around the page.
+            let start = page.saturating_sub(READ_AHEAD / 2);
+            self.fetch(start..(start + READ_AHEAD).min(self.arrival.len()), self.now);
+        }
+        self.now = self.now.max(self.arrival[page].unwrap_or(self.now)) + self.page;
+    }
+
+    fn trip(&mut self, page: usize) {
+        self.now += TRIP;
+        self.trips.push((self.now, page as u64 * PAGE));
+        let guides: Vec<_> = self.told.iter().map(guide).collect();
+        let told = Told { guides: &guides, distance: if self.told.is_empty() { 0 } else { self.streams.distance() } };
+        let closed = &mut self.closed;
+        let milliseconds = 1 + (self.now * 1e3) as u64;
+        self.curtain.trip(page as u64 * PAGE, &told, milliseconds, &mut |action| match action {
+            Action::Open(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(false),
+            Action::Close(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(true),
+            Action::Guard(_) | Action::Lift(_) => unreachable!("the method is mprotect"),
+        });
+        if self.accelerated {
+            let decision = self.streams.observe(page as u64 * PAGE, Duration::from_secs_f64(self.now));
+            if !decision.over.is_empty() {
+                self.queue.clear();
+            }
+            let extents = decision.request.into_iter().flat_map(|(_, extents)| extents);
+            self.queue.extend(extents.map(|e| (e.start / PAGE) as usize..e.end.div_ceil(PAGE) as usize));
+            self.told = self.streams.thresholds().collect();
+        }
+    }
+
+    /// Sends what may be in flight by now.
+    fn send(&mut self) {
+        let chunk = (self.storage.chunk / PAGE) as usize;
+        let mut at = self.trips.last().map_or(0.0, |trip| trip.0 + ANSWER);
+        while let Some(extent) = self.queue.front_mut() {
+            if self.in_flight.len() >= self.storage.depth as usize {
+                let Some(Reverse(free)) = self.in_flight.peek() else { break };
+                at = at.max(*free as f64 / 1e9);
+            }
+            if at > self.now {
+                break;
+            }
+            if self.in_flight.len() >= self.storage.depth as usize {
+                self.in_flight.pop();
+            }
+            let end = ((extent.start / chunk + 1) * chunk).min(extent.end);
+            let part = extent.start..end.min(self.arrival.len());
+            extent.start = end;
+            if extent.start >= extent.end {
+                self.queue.pop_front();
+            }
+            if let Some(arrival) = self.fetch(part, at) {
+                self.in_flight.push(Reverse((arrival * 1e9) as u64));
+            }
+        }
+    }
+
+    /// Fetches what is missing of these pages; answers when it comes.
+    fn fetch(&mut self, pages: Range<usize>, at: f64) -> Option<f64> {
+        let missing = self.arrival[pages.clone()].iter().filter(|page| page.is_none()).count() as u64 * PAGE;
+        if missing == 0 {
+            return None;
+        }
+        let arrival =
+            (at + self.storage.latency.as_secs_f64()).max(self.link_free) + missing as f64 / self.storage.bandwidth;
+        self.link_free = arrival;
+        self.fetched += missing;
+        for page in &mut self.arrival[pages] {
+            page.get_or_insert(arrival);
+        }
+        Some(arrival)
+    }
+}
+
+fn guide(told: &Thresholds) -> Guide {
+    let known = super::curtain::Span { start: told.known.start, end: told.known.end };
+    let checkpoints = told.checkpoints.map(|c| if c == u64::MAX { c } else { c / PAGE * PAGE });
+    Guide { known, is_backward: told.is_backward, checkpoints }
+}

@@ -1,0 +1,129 @@
+//! The policy at work: simulated readers go through the true curtain, the policy fetches for them from simulated
+//! storage. All is computed, so times are as certain as anything else.
+
+// The curtain is pure code of the injected library, which itself cannot be linked into a program.
+#[path = "../../../../inject/src/curtain/mod.rs"]
+#[allow(dead_code, reason = "the simulation needs less of it than the library")]
+mod curtain;
+mod machine;
+
+use self::machine::Machine;
+use crate::policy::storage::Storage;
+use std::time::Duration;
+
+const PAGES_A_MEBIBYTE: usize = 256;
+
+fn storage(milliseconds: f64, bandwidth: f64) -> Storage {
+    Storage { bandwidth, latency: Duration::from_secs_f64(milliseconds / 1e3), depth: 32, chunk: 128 << 10 }
+}
+
+/// Seconds and bytes for a reader of these pages, and the machine after it.
+fn run(storage: Storage, page: f64, pages: usize, order: impl Iterator<Item = usize>) -> Machine {
+    let mut machine = Machine::new(pages, storage, page, true);
+    order.for_each(|page| machine.read(page));
+    machine
+}
+
+/// Seconds that these bytes need whatever one does.
+fn limit(storage: Storage, page: f64, bytes: u64) -> f64 {
+    let read = bytes as f64 / 4096.0 * page;
+    (bytes as f64 / storage.bandwidth + storage.latency.as_secs_f64()).max(read)
+}
+
+/// Pages of records of `length` pages every `period` pages.
+fn strided(pages: usize, first: usize, period: usize, length: usize) -> Vec<usize> {
+    (first..pages - length).step_by(period).flat_map(|start| start..start + length).collect()
+}
+
+const WARM: f64 = 0.5e-6;
+
+#[test]
+fn sequential_reading_is_as_fast_as_the_storage() {
+    for (milliseconds, bandwidth) in [(0.2, 200e6), (2.0, 200e6), (10.0, 200e6), (0.2, 800e6), (2.0, 800e6)] {
+        let (storage, pages) = (storage(milliseconds, bandwidth), 1024 * PAGES_A_MEBIBYTE);
+        let machine = run(storage, WARM, pages, 3..pages);
+        let ratio = machine.now / limit(storage, WARM, (pages as u64) * 4096);
+        assert!(ratio < 1.05, "{ratio} at {milliseconds} ms, {bandwidth}");
+        assert!(machine.fetched <= pages as u64 * 4096);
+    }
+}
+
+#[test]
+fn the_first_100_megabytes_come_in_time() {
+    for (milliseconds, bandwidth) in [(0.2, 200e6), (2.0, 400e6), (10.0, 200e6), (2.0, 800e6)] {
+        let storage = storage(milliseconds, bandwidth);
+        let machine = run(storage, WARM, 1024 * PAGES_A_MEBIBYTE, 3..100 * PAGES_A_MEBIBYTE);
+        let ratio = machine.now / limit(storage, WARM, 100 << 20);
+        assert!(ratio < 1.3, "{ratio} at {milliseconds} ms, {bandwidth}");
+    }
+}
+
+/// One of four records of 49 pages and the like.
+#[test]
+fn skipping_readers_get_their_records_and_no_gaps() {
+    for (period, length) in [(196, 49), (98, 49), (392, 49), (200, 50), (256, 50), (400, 100)] {
+        let (storage, pages) = (storage(2.0, 400e6), 2048 * PAGES_A_MEBIBYTE);
+        let order = strided(pages, 7, period, length);
+        let bytes = order.len() as u64 * 4096;
+        let machine = run(storage, WARM, pages, order.into_iter());
+        let (time, amount) = (machine.now / limit(storage, WARM, bytes), machine.fetched as f64 / bytes as f64);
+        assert!(time < 1.25 && amount < 1.15, "{length} of {period}: {time:.3} of the time, {amount:.3} of the bytes");
+    }
+}
+
+#[test]
+fn backward_reading_is_as_fast_as_the_storage() {
+    for record in [1, 16, 64, 256] {
+        let (storage, pages) = (storage(2.0, 400e6), 1024 * PAGES_A_MEBIBYTE);
+        let starts = (0..pages / record).rev().map(|number| number * record);
+        let machine = run(storage, WARM, pages, starts.flat_map(|start| start..start + record));
+        let time = machine.now / limit(storage, WARM, pages as u64 * 4096);
+        assert!(time < 1.1, "records of {record} pages: {time:.3}");
+    }
+}
+
+/// A reader slower than the storage waits only until it is known.
+#[test]
+fn a_reader_that_computes_does_not_wait() {
+    let (storage, pages, page) = (storage(2.0, 400e6), 1024 * PAGES_A_MEBIBYTE, 30e-6);
+    let machine = run(storage, page, pages, 0..pages);
+    assert!(machine.now < 1.02 * page * pages as f64, "{}", machine.now);
+}
+
+/// Random places cost no byte more than without us.
+#[test]
+fn random_reading_is_left_alone() {
+    let (storage, pages) = (storage(2.0, 400e6), 1024 * PAGES_A_MEBIBYTE);
+    for length in [1, 16, 49] {
+        let mut seed = 7u64;
+        let mut place = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize % (pages - 100)
+        };
+        let order: Vec<_> = (0..1000).map(|_| place()).flat_map(|start| start..start + length).collect();
+        let mut plain = Machine::new(pages, storage, WARM, false);
+        order.iter().for_each(|&page| plain.read(page));
+        let under = run(storage, WARM, pages, order.into_iter());
+        let (time, amount) = (under.now / plain.now, under.fetched as f64 / plain.fetched as f64);
+        assert!(time < 1.01 && amount < 1.02, "{length} pages: {time:.3} of the time, {amount:.3} of the bytes");
+    }
+}
+
+/// Sequential, every fourth record, backward: each is found out and served.
+#[test]
+fn changes_are_noticed() {
+    let (storage, third) = (storage(2.0, 400e6), 512 * PAGES_A_MEBIBYTE);
+    let mut machine = Machine::new(3 * third, storage, WARM, true);
+    let forward = (0..third).collect();
+    let skipping = strided(2 * third, third + 7, 196, 49);
+    let backward = (2 * third..3 * third).rev().collect();
+    for (name, order) in [("forward", forward), ("strided", skipping), ("backward", backward)] {
+        let order: Vec<usize> = order;
+        let (before, fetched) = (machine.now, machine.fetched);
+        order.iter().for_each(|&page| machine.read(page));
+        let bytes = order.len() as u64 * 4096;
+        let time = (machine.now - before) / limit(storage, WARM, bytes);
+        let amount = (machine.fetched - fetched) as f64 / bytes as f64;
+        assert!(time < 1.6 && amount < 1.6, "{name}: {time:.3} of the time, {amount:.3} of the bytes");
+    }
+}

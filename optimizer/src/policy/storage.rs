@@ -1,0 +1,146 @@
+//! What is known of the storage, and what follows from it: how long windows are, and whether gaps are worth fetching.
+
+use std::time::Duration;
+
+/// An estimate of the storage's limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Storage {
+    /// Bytes per second that it delivers at best.
+    pub bandwidth: f64,
+    /// From a request to its first byte.
+    pub latency: Duration,
+    /// Requests that are served at the same time.
+    pub depth: u32,
+    /// Bytes in a request at most.
+    pub chunk: u64,
+}
+
+impl Default for Storage {
+    /// Somewhat remote, until it is measured.
+    fn default() -> Self {
+        Self { bandwidth: 1e9, latency: Duration::from_millis(2), depth: 12, chunk: 128 << 10 }
+    }
+}
+
+/// Bounds of windows whose size is left to us.
+const SMALLEST_WINDOW: u64 = 8 << 20;
+const LARGEST_WINDOW: u64 = 128 << 20;
+
+/// A window lasts so long at the reader's pace ...
+const WINDOW: Duration = Duration::from_millis(100);
+/// ... and a checkpoint comes so often.
+const CHECKPOINT: Duration = Duration::from_millis(20);
+
+/// Bounds of distances that are left to us; both powers of two, as all between them, so that each grid is in the finer
+/// ones.
+pub const SMALLEST_DISTANCE: u64 = 1 << 20;
+const LARGEST_DISTANCE: u64 = 32 << 20;
+
+/// Windows hold so many times what is under way at the full bandwidth: a quarter of a window, what is left at the
+/// pre-cache threshold, covers the latency twice.
+const COVER: f64 = 8.0;
+
+impl Storage {
+    /// Bytes under way while a byte comes: bandwidth times latency.
+    pub fn in_transit(&self) -> u64 {
+        (self.bandwidth * self.latency.as_secs_f64()) as u64
+    }
+
+    /// The size of windows for a reader that takes `pace` bytes a second.
+    pub fn window(&self, pace: f64) -> u64 {
+        let lasting = pace * WINDOW.as_secs_f64();
+        let covering = COVER * pace.max(self.bandwidth) * self.latency.as_secs_f64();
+        (lasting.max(covering) as u64).clamp(SMALLEST_WINDOW, LARGEST_WINDOW).next_multiple_of(1 << 20)
+    }
+
+    /// The distance of checkpoints for this pace.
+    pub fn distance(&self, pace: f64) -> u64 {
+        let bytes = (pace * CHECKPOINT.as_secs_f64()) as u64;
+        (bytes.clamp(SMALLEST_DISTANCE, LARGEST_DISTANCE) + 1).next_power_of_two() / 2
+    }
+
+    /// Whether a reader of `run` bytes after each of which it leaves out `gap` is served no slower if these are fetched
+    /// too: requests cost latency, a part of it each as they overlap, and bytes cost bandwidth.
+    pub fn fetches_gaps(&self, run: u64, gap: u64) -> bool {
+        self.time(run.saturating_add(gap)) <= self.time(run)
+    }
+
+    /// Seconds that a piece costs when the storage is kept busy with such pieces.
+    fn time(&self, bytes: u64) -> f64 {
+        let requests = bytes.div_ceil(self.chunk.max(1)) as f64;
+        (bytes as f64 / self.bandwidth).max(requests * self.latency.as_secs_f64() / f64::from(self.depth.max(1)))
+    }
+}
+
+/// How fast a stream is read, from the times of its trips.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    last: Option<(u64, Duration)>,
+    /// Bytes per second.
+    pace: Option<f64>,
+}
+
+impl Pace {
+    /// Too short to tell a pace from.
+    const SHORTEST: Duration = Duration::from_millis(2);
+
+    /// The stream has read so many bytes in all, by the clock `now`.
+    pub fn reach(&mut self, bytes: u64, now: Duration) {
+        let Some((before, then)) = self.last else {
+            self.last = Some((bytes, now));
+            return;
+        };
+        let time = now.saturating_sub(then);
+        if time < Self::SHORTEST || bytes <= before {
+            return;
+        }
+        let latest = (bytes - before) as f64 / time.as_secs_f64();
+        self.pace = Some(self.pace.map_or(latest, |pace| (pace + latest) / 2.0));
+        self.last = Some((bytes, now));
+    }
+
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        self.pace
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn storage(milliseconds: u64, bandwidth: f64) -> Storage {
+        Storage { bandwidth, latency: Duration::from_millis(milliseconds), depth: 12, chunk: 128 << 10 }
+    }
+
+    #[test]
+    fn gaps_are_fetched_where_that_costs_no_time() {
+        assert!(!storage(2, 400e6).fetches_gaps(200_704, 602_112));
+        assert!(storage(2, 400e6).fetches_gaps(4096, 28_672));
+        assert!(!storage(0, 400e6).fetches_gaps(4096, 28_672));
+        assert!(storage(10, 1e9).fetches_gaps(4096, 124 << 10));
+    }
+
+    #[test]
+    fn windows_cover_the_latency_and_last() {
+        assert_eq!(storage(2, 400e6).window(400e6), 39 << 20);
+        assert_eq!(storage(10, 800e6).window(800e6), 77 << 20);
+        assert_eq!(storage(2, 400e6).window(50e6), 8 << 20);
+        assert_eq!(storage(10, 800e6).window(100e6), 62 << 20);
+        assert_eq!(storage(2, 400e6).distance(400e6), 4 << 20);
+        assert_eq!(storage(2, 400e6).distance(3e9), 32 << 20);
+        assert_eq!(storage(2, 400e6).distance(1e6), 1 << 20);
+    }
+
+    #[test]
+    fn a_pace_is_that_of_the_last_trips() {
+        let mut pace = Pace::default();
+        for second in 0..10 {
+            pace.reach(second * 1000, Duration::from_secs(second));
+        }
+        assert_eq!(pace.bytes_per_second(), Some(1000.0));
+        for second in 10..30 {
+            pace.reach(10_000 + (second - 10) * 4000, Duration::from_secs(second));
+        }
+        assert!((pace.bytes_per_second().unwrap() - 4000.0).abs() < 10.0);
+    }
+}

@@ -1,0 +1,189 @@
+//! Readers that leave something out: a record is read, a gap is not, and so on at regular distances.
+//!
+//! ```text
+//!   |== record ==|....... gap .......|== record ==|....... gap .......|== record ==|
+//!   anchor       low..high           anchor + period                 anchor + 2 periods
+//! ```
+//!
+//! Records begin where they did, a period further; where they begin a little off that, as they do when pages of another
+//! kind lie between them now and then, the next ones are sought from there, and the more room is left around them the
+//! more they wander.
+
+use precache_contract::PAGE;
+use std::ops::Range;
+
+/// Records after which the mean period is better than the first.
+const ENOUGH: u64 = 32;
+
+/// Where a page lies as the stride tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A record begins here, so many records after the anchor and so many bytes from where it was expected.
+    Start { records: u64, deviation: i64 },
+    /// Within a record.
+    Inside,
+    /// Nothing should be read here.
+    Gap,
+}
+
+#[derive(Clone, Debug)]
+pub struct Stride {
+    /// Where the last record met began.
+    anchor: u64,
+    /// Bytes from the start of one record to the next read.
+    period: f64,
+    pub is_backward: bool,
+    /// A record is at least so long ...
+    low: u64,
+    /// ... and at most so long.
+    high: u64,
+    /// The variance of where records begin, in pages squared a record.
+    wander: f64,
+    /// Where the first record met began, and how many ago.
+    base: (u64, u64),
+}
+
+impl Stride {
+    /// A record begins at `anchor`, the one before `jump` bytes from there; `length` are its bounds in bytes.
+    pub fn new(anchor: u64, jump: i64, length: Range<u64>) -> Self {
+        let (low, high) = (length.start.max(PAGE), length.end.max(PAGE));
+        let period = jump.unsigned_abs() as f64;
+        Self { anchor, period, is_backward: jump < 0, low, high, wander: 0.0, base: (anchor, 0) }
+    }
+
+    pub fn period(&self) -> u64 {
+        self.period as u64
+    }
+
+    /// Bytes read of so many bytes of the file.
+    pub fn share(&self) -> f64 {
+        (self.high as f64 / self.period).min(1.0)
+    }
+
+    /// Where a record begins, counted from the anchor in reading order; the one before the first byte is its own kind.
+    fn start(&self, record: i64) -> i64 {
+        let ahead = record as f64 * self.period;
+        self.anchor as i64 + if self.is_backward { -ahead } else { ahead }.floor() as i64
+    }
+
+    /// Pages by which a record so far off may begin earlier or later than expected.
+    fn spread(&self, records: i64) -> u64 {
+        (1.5 * (self.wander * records.unsigned_abs() as f64).sqrt()).ceil() as u64 * PAGE
+    }
+
+    /// What is fetched for a record.
+    fn extent(&self, record: i64) -> Range<u64> {
+        let (start, spread) = (self.start(record), self.spread(record));
+        let page = PAGE as i64;
+        let first = (start - spread as i64).max(0) / page * page;
+        let end = start + (self.high + spread.max(PAGE)) as i64;
+        first as u64..(end.max(0) as u64).next_multiple_of(PAGE)
+    }
+
+    /// The records in a part of the file, clipped to it, in reading order.
+    pub fn extents(&self, part: Range<u64>) -> Vec<Range<u64>> {
+        let number = |at: u64| {
+            let ahead = (at as f64 - self.anchor as f64) / self.period;
+            if self.is_backward { -ahead } else { ahead }.floor() as i64
+        };
+        let (a, b) = (number(part.start), number(part.end));
+        let mut extents: Vec<Range<u64>> = Vec::new();
+        for record in a.min(b) - 2..=a.max(b) + 2 {
+            let extent = self.extent(record);
+            let mut extent = extent.start.max(part.start)..extent.end.min(part.end);
+            // Neighbours may overlap where they wander.
+            match extents.last() {
+                Some(before) if self.is_backward => extent.end = extent.end.min(before.start),
+                Some(before) => extent.start = extent.start.max(before.end),
+                None => {}
+            }
+            if extent.start < extent.end {
+                extents.push(extent);
+            }
+        }
+        extents
+    }
+
+    /// Where a page lies.
+    pub fn place(&self, at: u64) -> Place {
+        let ahead = at as f64 - self.anchor as f64;
+        let nearest = (ahead / self.period).round();
+        let deviation = at as i64 - (self.anchor as f64 + nearest * self.period).floor() as i64;
+        let records = nearest.abs() as u64;
+        let room = (self.period as u64).saturating_sub(self.high) / 2;
+        let tolerance = (8 * PAGE).max(self.period() / 16).max(self.spread(records as i64)).min(room.max(PAGE));
+        if deviation.unsigned_abs() <= tolerance {
+            return Place::Start { records, deviation };
+        }
+        let within = ahead.rem_euclid(self.period) as u64;
+        if within < self.high + self.spread(records as i64) { Place::Inside } else { Place::Gap }
+    }
+
+    /// A record began here. `true`: it was not where it was fetched for, and so are those behind it.
+    pub fn meet(&mut self, at: u64, records: u64, deviation: i64) -> bool {
+        if records == 0 {
+            return false;
+        }
+        let spread = self.spread(records as i64);
+        let is_late = deviation > spread.max(PAGE) as i64 || -deviation > spread as i64;
+        let pages = deviation as f64 / PAGE as f64;
+        self.wander = 0.75 * self.wander + 0.25 * pages * pages / records as f64;
+        self.anchor = at;
+        self.base.1 += records;
+        if self.base.1 >= ENOUGH {
+            self.period = at.abs_diff(self.base.0) as f64 / self.base.1 as f64;
+        }
+        is_late
+    }
+
+    /// The next epoch begins with a record here.
+    pub fn restart(&mut self, at: u64) {
+        self.anchor = at;
+        self.base = (at, 0);
+    }
+
+    /// Whether trips could tell better how long records are.
+    pub fn is_vague(&self) -> bool {
+        !self.is_backward && self.high - self.low > PAGE
+    }
+
+    /// A place within the first record that begins behind `from`, such that a trip there tells whether records reach so
+    /// far; none where that is known to the page.
+    pub fn probe(&self, from: u64) -> Option<Probe> {
+        if !self.is_vague() {
+            return None;
+        }
+        let record = ((from as f64 - self.anchor as f64) / self.period).ceil().max(1.0) as i64;
+        let length = (self.low + (self.high - self.low) / 2) / PAGE * PAGE;
+        Some(Probe { at: self.start(record) as u64 + length, length, next: self.start(record + 1) as u64 })
+    }
+
+    /// The reader tripped at `at`, the first checkpoint it met after the one before the probe.
+    pub fn learn(&mut self, probe: &Probe, at: u64) {
+        if at == probe.at {
+            self.low = self.low.max(probe.length + PAGE).min(self.high);
+        } else if at.abs_diff(probe.next) <= 4 * PAGE {
+            self.high = self.high.min(probe.length).max(self.low);
+        }
+    }
+}
+
+/// A checkpoint within a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    pub at: u64,
+    /// Bytes from the start of the record.
+    length: u64,
+    /// Where the next record begins.
+    next: u64,
+}
+
+impl Probe {
+    /// Whether another checkpoint would be taken for an answer.
+    pub fn is_disturbed_by(&self, checkpoint: u64) -> bool {
+        (self.at + 1..=self.next).contains(&checkpoint)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Readers that are not sequential: what they read is fetched ahead of them, and not much else.
+
+use precache_tests::programs::program;
+use precache_tests::runs::{Program, Report};
+use precache_tests::storage::{SlowStorage, flat_file, lmdb};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Bytes fetched while this reads, where they are counted, and the report.
+fn read(folder: &Path, reader: &str, file: &str, arguments: &str, options: &[&str]) -> (Option<u64>, Report) {
+    let storage = SlowStorage::mount(folder, &["--latency=1ms", "--bandwidth=800M", "--writable"]);
+    let words = [program(reader).into_os_string(), storage.path().join(file).into_os_string()];
+    let arguments = arguments.split_whitespace().map(OsString::from);
+    let (left, report) = Program::new(words.into_iter().chain(arguments)).under(options);
+    assert!(left.status.success(), "{left:?}");
+    let name = if file.is_empty() { "data.mdb" } else { file };
+    (storage.bytes_of(name), report)
+}
+
+fn flat(arguments: &str) -> (Option<u64>, Report) {
+    let file = flat_file(256);
+    read(file.parent().unwrap(), "map-reader", file.file_name().unwrap().to_str().unwrap(), arguments, &[])
+}
+
+/// That of what was read most was fetched ahead, and not much was fetched beside it.
+fn assert_served((fetched, report): (Option<u64>, Report), bytes: u64, most: f64) {
+    assert!(report.of_file("requested") as f64 > 0.8 * bytes as f64, "{:#}", report.0);
+    assert!(fetched.is_none_or(|f| f as f64 <= most * bytes as f64), "{fetched:?} for {bytes}: {:#}", report.0);
+}
+
+#[test]
+fn strided_records_are_fetched_without_the_gaps() {
+    assert_served(flat("--stride 800K --record 200K"), (256 << 20) / 4, 1.3);
+    assert_served(flat("--stride 400K --record 200K"), (256 << 20) / 2, 1.3);
+}
+
+#[test]
+fn skipped_records_of_a_database_are_not_fetched() {
+    let database = lmdb(384);
+    let rank = read(&database, "lmdb-reader", "", "--pattern skipping --processes 4 --rank 1", &[]);
+    assert_served(rank, (384 << 20) / 4, 1.4);
+}
+
+#[test]
+fn ranks_that_skip_together_fetch_every_byte_once() {
+    let (fetched, report) = read(&lmdb(384), "lmdb-reader", "", "--pattern skipping --processes 4", &[]);
+    let size = report.of_file("size");
+    assert!(fetched.is_none_or(|f| f <= size * 101 / 100), "{fetched:?} of {size}");
+}
+
+#[test]
+fn backward_readers_are_fetched_for() {
+    for arguments in ["--backwards", "--backwards --record 4K", "--backwards --record 300K"] {
+        assert_served(flat(arguments), 256 << 20, 1.01);
+    }
+}
+
+/// Random records: as much as without precache, and one trial more.
+#[test]
+fn random_access_costs_no_bytes() {
+    for arguments in ["--random 300", "--random 300 --record 200K"] {
+        let file = flat_file(256);
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let plain = read(file.parent().unwrap(), "map-reader", name, arguments, &["--mode=detect"]).0;
+        let (under, report) = flat(arguments);
+        assert!(
+            under.zip(plain).is_none_or(|(u, p)| u <= p * 102 / 100 + (2 << 20)),
+            "{under:?} instead of {plain:?}: {:#}",
+            report.0
+        );
+    }
+}
