@@ -17,7 +17,7 @@ fn first_half_with(fault: &str) -> Option<String> {
         let arguments = ["--end=32M", "--compute-us-per-mb=20000"].map(AsRef::as_ref);
         Program::new([program("map-reader").as_os_str(), path.as_os_str()].into_iter().chain(arguments))
     };
-    let (left, report) = half(&storage.path().join("flat-64M")).under(&[]);
+    let (left, report) = half(&storage.path().join("flat-64M")).under(&["--distance=8M", "--size=50M"]);
     assert_eq!(left.stdout, half(&file).alone().stdout);
     assert!(left.status.success(), "{left:?}");
     Some(report.text())

@@ -17,11 +17,11 @@ fn streams(length: u64) -> Streams {
 }
 
 /// The trips that a sequential reader leaves: small steps, then the grid and the thresholds.
-fn read(mut streams: &mut Streams, range: Range<u64>) -> Vec<Range<u64>> {
+fn read(streams: &mut Streams, range: Range<u64>) -> Vec<Range<u64>> {
     let mut requested = Vec::new();
     let mut at = range.start;
     while at < range.end {
-        requested.extend(see(&mut streams, at).request.into_iter().flat_map(|(_, extents)| extents));
+        requested.extend(see(streams, at).request.into_iter().flat_map(|(_, extents)| extents));
         let grid =
             if streams.thresholds().next().is_none() { (at / STEP + 1) * STEP } else { (at / (8 * MIB) + 1) * 8 * MIB };
         let told = streams.thresholds().flat_map(|t| t.checkpoints).filter(|&t| t > at);
