@@ -181,7 +181,7 @@ impl FileRecord {
 
     /// Bytes in one read: the read-ahead of the device, between bounds, for a read that asks for more is cut into
     /// pieces of that length which wait for each other.
-    fn request(&self) -> u64 {
+    pub fn request(&self) -> u64 {
         self.read_ahead.unwrap_or(CHUNK).clamp(CHUNK, LARGEST_CHUNK)
     }
 

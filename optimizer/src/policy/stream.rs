@@ -495,7 +495,9 @@ impl Streams {
             };
             let quiet = match (is_last, is_backward) {
                 _ if is_probing => 0..0,
-                (true, _) => known.clone(),
+                // Nothing is left to request in this pass; a trip on the other side of its last window begins the next.
+                (true, true) => 0..self.plan.offset(length.saturating_sub(windows.start())),
+                (true, false) => self.plan.offset(windows.start())..u64::MAX,
                 (false, true) => checkpoints[0] + PAGE..known.end,
                 (false, false) => known.start..checkpoints[0],
             };

@@ -52,7 +52,7 @@ impl Feeder {
         let wanted: Vec<_> = ranges.map(|r| r.start.max(extent.start)..r.end.min(extent.end)).collect();
         let plan = if wanted.is_empty() { Plan::sequential(extent) } else { Plan::new(in_order(wanted)) };
         let sizing = Sizing { size: options.size, is_auto: options.size_auto, threshold: options.threshold };
-        let storage = Storage { chunk: file.chunk(), ..Storage::default() };
+        let storage = Storage { chunk: file.request(), ..Storage::default() };
         let streams = Streams::new(plan, sizing, options.distance, options.distance_auto, storage);
         let retainer = Retainer::new(mapping, reader, &supply, Arc::clone(files), options.cache_limit);
         let Supply { file, account, pool } = supply;

@@ -87,7 +87,7 @@ fn the_next_epoch_is_requested_at_its_first_fault() {
 fn the_first_trip_of_the_next_epoch_is_urgent() {
     let mut streams = streams(500 * MIB);
     read(&mut streams, 64 * 1024..500 * MIB);
-    assert!(streams.thresholds().all(|told| !(told.from..told.threshold).contains(&(64 * 1024))));
+    assert!(streams.thresholds().all(|told| !told.quiet.contains(&(64 * 1024))));
 }
 
 #[test]
