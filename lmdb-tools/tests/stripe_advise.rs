@@ -62,6 +62,25 @@ fn from_a_real_database_and_a_real_network() {
     assert!(fail(&[&args[..], &["--layer", "nope"]].concat(), 2).contains("\"data\" 256"));
 }
 
+/// Images and labels in one file: what a batch of images takes.
+#[test]
+fn the_records_of_one_of_several_databases() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let script = "import lmdb, sys\nenv = lmdb.open(sys.argv[1], map_size=1 << 28, max_dbs=2)\n\
+                  images, labels = env.open_db(b'images'), env.open_db(b'labels')\n\
+                  with env.begin(write=True) as txn:\n  \
+                  for i in range(100): txn.put(b'%d' % i, b'i' * 24576, db=images), txn.put(b'%d' % i, b'1', db=labels)\n";
+    let db = dir.path().to_str().unwrap();
+    python_ok(script, &[db]);
+    let args = ["stripe-advise", "--db", db, "--batch-size", "256", "--gpus", "2", "--fs", "lustre", "--json"];
+    let mean = |more: &[&str]| json(&succeed(&[&args[..], more].concat()))["record_bytes"].clone();
+    assert_eq!((mean(&[]), mean(&["--name", "images"])), (12288.5.into(), 24576.0.into()));
+    assert!(fail(&[&args[..], &["--name", "nope"]].concat(), 1).contains("images, labels"));
+}
+
 #[test]
 fn a_plain_file_system_has_nothing_to_stripe() {
     let text = succeed(&["stripe-advise", "/tmp/new", "--sample-bytes", "1M", "--batch-size", "8", "--fs", "plain"]);

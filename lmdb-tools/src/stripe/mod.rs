@@ -31,8 +31,11 @@ pub struct Args {
     /// Take the size of records from this database. Default: FILE, if it is one.
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
+    /// Only the records of the database of this name in there.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// The size of a record, instead of a database.
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "db")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with_all = ["db", "name"])]
     sample_bytes: Option<u64>,
     /// Records that one GPU reads at a time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
@@ -93,7 +96,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let target = args.target()?;
     let batch = args.batch(&target)?;
     match (args.database(), args.sample_bytes) {
-        (Some(db), _) => isolated(&db, || advise(args, &target, batch, &Records::Measured(measure(&db)?))),
+        (Some(db), _) => {
+            isolated(&db, || advise(args, &target, batch, &Records::Measured(measure(&db, args.name.as_deref())?)))
+        }
         (None, Some(bytes)) => advise(args, &target, batch, &Records::Given(bytes)),
         (None, None) => Err(Usage("how large is a record? Give --db DIR or --sample-bytes SIZE".into()).into()),
     }
@@ -143,11 +148,11 @@ impl Args {
     }
 }
 
-/// The sizes of all records of all databases in there, their values unread.
-fn measure(db: &Path) -> anyhow::Result<Distribution> {
+/// The sizes of all records of all databases in there, or of the one called `name`, their values unread.
+fn measure(db: &Path, name: Option<&str>) -> anyhow::Result<Distribution> {
     let mut sizes = Sizes::default();
     look(db, |env| {
-        env.walk_databases(None, |_, record| {
+        env.walk_databases(name, |_, record| {
             sizes.add(record.length);
             Ok(())
         })
