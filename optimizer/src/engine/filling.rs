@@ -58,6 +58,11 @@ impl Filling {
         self.ways.get(self.choice().next()).copied().unwrap_or(Way::Read)
     }
 
+    /// Whether this engine can be had, and has not been found not to work.
+    pub fn offers(&self, way: Way) -> bool {
+        self.ways.iter().position(|&other| other == way).is_some_and(|index| !self.choice().has_failed(index))
+    }
+
     pub fn send(&self, way: Way, now: Duration) {
         let index = self.index(way);
         self.asked[index].fetch_add(1, Relaxed);

@@ -16,6 +16,8 @@ pub struct Job {
     pub file: Arc<DataFile>,
     pub account: Arc<Account>,
     pub chunk: Range<u64>,
+    /// What lies around it is not wanted.
+    pub is_exact: bool,
 }
 
 struct Queue {
@@ -23,6 +25,8 @@ struct Queue {
     file: Arc<DataFile>,
     account: Arc<Account>,
     extents: VecDeque<Range<u64>>,
+    /// There are gaps between the extents.
+    has_gaps: bool,
 }
 
 #[derive(Default)]
@@ -38,13 +42,18 @@ unsafe impl Send for Lanes {}
 impl Lanes {
     /// Appends extents to a stream's lane.
     pub fn append(&mut self, lane: Lane, file: &Arc<DataFile>, account: &Arc<Account>, extents: Vec<Range<u64>>) {
+        let has_gaps = extents.windows(2).any(|pair| pair[0].end != pair[1].start);
         match self.queues.iter_mut().find(|queue| queue.lane == lane) {
-            Some(queue) => queue.extents.extend(extents),
+            Some(queue) => {
+                queue.extents.extend(extents);
+                queue.has_gaps = has_gaps;
+            }
             None => self.queues.push_back(Queue {
                 lane,
                 file: Arc::clone(file),
                 account: Arc::clone(account),
                 extents: extents.into(),
+                has_gaps,
             }),
         }
     }
@@ -85,7 +94,7 @@ impl Lanes {
             if extent.is_empty() {
                 queue.extents.pop_front();
             }
-            let (file, account) = (Arc::clone(&queue.file), Arc::clone(&queue.account));
+            let (file, account, is_exact) = (Arc::clone(&queue.file), Arc::clone(&queue.account), queue.has_gaps);
             if !queue.extents.is_empty() {
                 self.queues.push_back(queue);
             }
@@ -94,7 +103,7 @@ impl Lanes {
             };
             if file.ended().is_none() && !self.flying.iter().any(covers) {
                 self.flying.push((Arc::as_ptr(&file), chunk.clone()));
-                return Some(Job { file, account, chunk });
+                return Some(Job { file, account, chunk, is_exact });
             }
         }
         None

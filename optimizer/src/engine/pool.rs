@@ -202,6 +202,8 @@ impl Inner {
     /// Has an engine bring in a chunk, and whatever it takes on meanwhile.
     fn fly(&self, job: Job, engines: &mut Engines) {
         let way = match job.file.filling.next() {
+            // A read makes the kernel read on behind it.
+            _ if job.is_exact && job.file.filling.offers(Way::ReadAhead) => Way::ReadAhead,
             // A large piece would bring in more than was asked for.
             Way::Populate if job.chunk.end - job.chunk.start < LARGE_PIECE / 2 => Way::Read,
             way => way,

@@ -66,6 +66,10 @@ impl Choice {
         self.chosen
     }
 
+    pub fn has_failed(&self, way: usize) -> bool {
+        self.trials.get(way).is_none_or(|trial| trial.failed)
+    }
+
     /// The way for the next chunk.
     pub fn next(&self) -> usize {
         if let Some(chosen) = self.chosen {
