@@ -4,7 +4,7 @@
 //! What is asked for is cheap and true: a ring that was made, a device that is open, a runtime that makes its system
 //! calls itself. That a library is loaded which could open the device says little: MPI and PyTorch load all of them.
 
-use crate::{arming, registry, sys};
+use crate::{arming, handover, registry, settings, sys};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use precache_contract::segment::Refusal;
@@ -48,6 +48,10 @@ pub fn note(why: Refusal) {
 /// Makes `call`, by which the program forbids itself system calls, ours among them: before it, everything leaves the
 /// table, and after it nothing of ours makes any.
 pub fn filtered<T: PartialEq>(call: impl FnOnce() -> T, failed: T) -> T {
+    if settings::get().is_some() && handover::segment().is_none() {
+        // Afterwards there is only memory to say by why nothing is armed.
+        let _ = handover::connect();
+    }
     let before = SEEN.swap(Refusal::Filtered as u32 + 1, AcqRel);
     drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));
     let result = call();

@@ -23,7 +23,7 @@ fn a_very_large_file_costs_no_more_than_a_small_one() {
     let (areas, tables) = figures(&reader.alone().stdout);
     for method in METHODS {
         let (left, report) = reader.under(&["--mode=detect", "--distance=8M", method]);
-        assert!(report.trips() > 64, "{:#}", report.0);
+        assert!(report.trips() >= 64, "{:#}", report.0);
         let (areas_under, tables_under) = figures(&left.stdout);
         assert!(areas_under - areas <= 256, "{method}: {} more kernel mappings", areas_under - areas);
         assert!(tables_under - tables <= 16 << 10, "{method}: {} KiB more of page tables", tables_under - tables);

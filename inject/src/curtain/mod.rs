@@ -158,8 +158,12 @@ impl Curtain {
 
     /// As new, for a process that begins with a copy of this; the caller closes the whole part unless it is lifted.
     pub fn begin_again(&mut self) {
-        let state = if self.is_lifted() { State::Lifted } else { State::Drawn };
-        *self = Self { state, looks: self.looks, ..Self::new(self.length, self.distance, self.method) };
+        if !self.is_lifted() {
+            self.state = State::Drawn;
+        }
+        self.forget();
+        self.recent.fill(u64::MAX);
+        (self.rearmed, self.judged, self.since, self.carried) = (0, 0, 0, 0);
     }
 
     /// The first page of the span that is protected, while the curtain is drawn.
@@ -386,9 +390,9 @@ impl Curtain {
 
     /// Knows of no stream and no open part any more.
     fn forget(&mut self) {
-        self.open = Spans::new();
-        self.checkpoints = [u64::MAX; CHECKPOINTS];
-        self.streams = Streams::new();
+        self.open.forget();
+        self.checkpoints.fill(u64::MAX);
+        self.streams.forget();
     }
 
     fn draw_again(&mut self, apply: &mut dyn FnMut(Action)) {

@@ -66,6 +66,13 @@ impl Spans {
         Self([Span { start: 0, end: 0 }; CAPACITY])
     }
 
+    /// Empties all places.
+    pub fn forget(&mut self) {
+        for span in &mut self.0 {
+            *span = Span { start: 0, end: 0 };
+        }
+    }
+
     /// Whether one span holds all of this.
     pub fn covers(&self, wanted: Span) -> bool {
         self.0.iter().any(|span| span.start <= wanted.start && wanted.end <= span.end)

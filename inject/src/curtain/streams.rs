@@ -35,6 +35,8 @@ struct Stream {
 }
 
 impl Stream {
+    const UNUSED: Self = Self { position: 0, low: 0, next: 0, run: 0, start: 0, stride: 0, regular: 0, stamp: 0 };
+
     /// Where the next record begins if the last two tell, and how far off it may be.
     fn predicted(&self) -> (u64, u64) {
         let tolerance = (self.stride.unsigned_abs() / 16).max(4 * PAGE);
@@ -60,8 +62,14 @@ pub struct Streams {
 
 impl Streams {
     pub const fn new() -> Self {
-        let unused = Stream { position: 0, low: 0, next: 0, run: 0, start: 0, stride: 0, regular: 0, stamp: 0 };
-        Self { table: [unused; STREAMS], clock: 0 }
+        Self { table: [Stream::UNUSED; STREAMS], clock: 0 }
+    }
+
+    /// Knows of none any more. In place: a new table would lie on the stack of whoever trips.
+    pub fn forget(&mut self) {
+        for stream in &mut self.table {
+            *stream = Stream::UNUSED;
+        }
     }
 
     /// The stream that a trip at `at` carries on: the nearest behind it that could have come so far, or in front of it

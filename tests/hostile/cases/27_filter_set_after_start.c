@@ -1,6 +1,6 @@
 /* Expected: a program that forbids itself system calls, by a filter of its own or by strict mode, reads on afterwards what is
  * still closed.
- */
+ * @report the program forbids itself system calls */
 #include "hostile.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
