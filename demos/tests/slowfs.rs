@@ -125,6 +125,11 @@ fn read_ahead_calls_bring_in_a_chunk_unless_they_are_turned_off() {
         posix_fadvise(&file, MIB as i64, 128 * KIB as i64, PosixFadviseAdvice::POSIX_FADV_WILLNEED).unwrap();
         // A request that comes after the call, so that what the call has caused is counted too.
         file.read_exact_at(&mut [0; 4096], 0).unwrap();
+        // The call's request is served by another thread than the read's.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while mounted.count("data.bin", "requests") < expected.0 && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
         let after_the_call = mounted.count("data.bin", "requests");
         mounted.reset_counters();
         file.read_exact_at(&mut vec![0; 128 * KIB as usize], MIB).unwrap();
