@@ -1,5 +1,6 @@
 //! Whether a new mapping is armed, and how one is let go of: what the interposed calls ask for.
 
+use crate::curtain::Action;
 use crate::handler::{self, disposition};
 use crate::owner::{self, Standing};
 use crate::pins::{self, Pin};
@@ -8,7 +9,7 @@ use crate::settings::{self, PATH};
 use crate::{handover, past_libc, protect, sys};
 use core::ffi::c_int;
 use precache_contract::PAGE;
-use precache_contract::segment::{MAPPINGS, Refusal};
+use precache_contract::segment::{MAPPINGS, Method, Refusal};
 
 /// Mappings shorter than this are over before anything could be fetched ahead.
 const SHORTEST: u64 = 1 << 20;
@@ -99,36 +100,40 @@ fn arm(
         give_up(why);
         return Err(why);
     }
-    let first = mapped.address + start as usize;
-    let what = Description {
-        start: first,
-        length: (end - start) as usize,
+    let length = (end - start) as usize;
+    let mut what = Description {
+        start: mapped.address + start as usize,
+        length,
         offset: mapped.offset + start,
         file,
         protection: mapped.protection,
         distance: settings.distance,
-        // SAFETY: the program has not been told the address yet; private mappings get no guards.
-        method: unsafe { protect::choose(first, (end - start) as usize, settings.protect, shared && !writable) },
+        // Private mappings get no guards: they would lose what was written to them.
+        method: protect::wanted(settings.protect, length, shared && !writable),
     };
     handler::stand_in::settle_mask();
     let claim = registry::claim().ok_or(Refusal::TableFull)?;
-    handover::describe(connection.segment, claim.slot(), claim.generation(), &what);
-    if connection.announce(claim.slot(), claim.generation(), mapped.file).is_err() {
-        claim.abandon();
-        return Err(Refusal::NotEnrolled);
-    }
     let _quiet = sys::Quiet::begin();
+    // From here on a thread that knows the place already (MAP_FIXED) may trip.
     let held = claim.register(&what);
     let mut turn = held.wait_turn();
-    // SAFETY: `held` is the mapping described, and the program does not know it yet.
-    if unsafe { sys::mprotect(what.start, what.length, libc::PROT_NONE) }.is_err() {
+    if what.method == Method::Guard && !protect::guards_work(&held) {
+        what.method = Method::Mprotect;
+        turn.describe_anew(&what);
+    }
+    handover::describe(connection.segment, held.slot(), held.generation(), &what);
+    let whole = turn.curtain().whole();
+    let armed = match connection.announce(held.slot(), held.generation(), mapped.file) {
+        Ok(()) => protect::perform(&held, Action::Close(whole)).map_err(|_| Refusal::ProtectFailed),
+        Err(_) => Err(Refusal::NotEnrolled),
+    };
+    if armed.is_err() {
         protect::lift(&held, &mut turn);
         drop(turn);
         handover::retract(held.slot());
         drop(registry::leave(held));
-        return Err(Refusal::ProtectFailed);
     }
-    Ok(())
+    armed
 }
 
 /// A forked child takes over what it inherited before it changes any of it.

@@ -83,21 +83,21 @@ pub fn lift(held: &Held, turn: &mut Turn) -> bool {
 /// table entry by entry, whatever has been read of it: 17 ms for 1 GiB instead of 0.05 (`docs/mechanism.md`).
 const GUARDED: usize = 128 << 20;
 
-/// The method for a new mapping: guards where a trial shows that they work and forks stay cheap, `mprotect` elsewhere.
-///
-/// # Safety
-/// `address` must be the first page of a mapping of `length` bytes, shared and not writable if `guards_are_safe`.
-pub unsafe fn choose(address: usize, length: usize, wanted: Protect, guards_are_safe: bool) -> Method {
-    let wants = match wanted {
+/// The method for a new mapping of so many bytes: guards where they are safe and forks stay cheap, if they work.
+pub fn wanted(protect: Protect, length: usize, guards_are_safe: bool) -> Method {
+    let wants = match protect {
         Protect::Guard => true,
         Protect::Mprotect => false,
         Protect::Auto => length <= GUARDED,
     };
-    let works = || {
-        // SAFETY: the caller's promise; the guard is gone again at once, and nobody has been told the address yet.
-        let tried = unsafe { sys::guard_install(address, PAGE as usize) };
-        // SAFETY: as above.
-        tried.and_then(|()| unsafe { sys::guard_remove(address, PAGE as usize) }).is_ok()
-    };
-    if wants && guards_are_safe && works() { Method::Guard } else { Method::Mprotect }
+    if wants && guards_are_safe { Method::Guard } else { Method::Mprotect }
+}
+
+/// Whether a guard can be placed in the held mapping, which is registered for guards. Whoever meets it meanwhile trips.
+pub fn guards_work(held: &Held) -> bool {
+    // SAFETY: `held` keeps the range mapped, and only mappings where guards are safe are registered for them.
+    unsafe {
+        let tried = sys::guard_install(held.start(), PAGE as usize);
+        tried.and_then(|()| sys::guard_remove(held.start(), PAGE as usize)).is_ok()
+    }
 }

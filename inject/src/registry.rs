@@ -146,7 +146,6 @@ impl Claim {
         entry.holders.fetch_add(1, SeqCst);
         LOWEST.fetch_min(what.start, SeqCst);
         HIGHEST.fetch_max(what.start + what.length, SeqCst);
-        CHANGES.fetch_add(1, SeqCst);
         TOP.fetch_max(self.slot + 1, SeqCst);
         if let Some([start, end]) = ARMED_SPANS.get(self.slot) {
             start.store(what.start, SeqCst);
@@ -154,12 +153,9 @@ impl Claim {
         }
         IN_USE.fetch_add(1, SeqCst);
         entry.state.store(ARMED, SeqCst);
+        // Last: whoever did not find the entry after reading the number before, reads another now.
+        CHANGES.fetch_add(1, SeqCst);
         Held { slot: self.slot, entry }
-    }
-
-    /// Gives the slot back unused.
-    pub fn abandon(self) {
-        self.entry.state.store(FREE, Release);
     }
 }
 
@@ -237,7 +233,8 @@ impl Held {
     /// The right to change the curtain, unless another thread has it.
     pub fn try_turn(&self) -> Option<Turn<'_>> {
         let bit = 1 << self.slot;
-        (TURNS.fetch_or(bit, SeqCst) & bit == 0).then_some(Turn { held: self })
+        // Made only when it is ours: a `Turn` that is dropped ends the turn of whoever has it.
+        (TURNS.fetch_or(bit, SeqCst) & bit == 0).then(|| Turn { held: self })
     }
 
     /// The same, waiting: not for signal context. Turns last some microseconds, with all signals blocked.
@@ -257,6 +254,12 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// The mapping is protected by another method than it was registered with.
+    pub fn describe_anew(&mut self, what: &Description) {
+        *self.curtain() = Curtain::new(what.length as u64, what.distance, what.method);
+        self.held.entry.guards.store(what.method == Method::Guard, Relaxed);
+    }
+
     pub fn curtain(&mut self) -> &mut Curtain {
         // SAFETY: the bit in `TURNS` was clear and is set until this drops, so no other reference to the curtain exists; `Held` is
         // made of an armed entry alone, and `register` initialised that.
