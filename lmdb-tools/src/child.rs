@@ -15,6 +15,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 
 use crate::lmdb::Location;
+use crate::patience;
 
 /// Holds the process id of the parent, so that it means nothing to anyone but its child.
 const PARENT: &str = "PRECACHE_LMDB_PARENT";
@@ -30,6 +31,7 @@ pub fn isolated(database: &Path, work: impl FnOnce() -> anyhow::Result<ExitCode>
         anyhow::ensure!(is_child(), "the process that wanted this walk is gone");
         // The crash is reported by the parent; a core file of a database mapping helps nobody.
         setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot turn core files off")?;
+        patience::limit().context("cannot ask for an end to walks in circles")?;
         return work();
     }
     start(database, Stdio::inherit())
@@ -79,6 +81,10 @@ fn outcome(status: ExitStatus, database: &Path) -> anyhow::Result<ExitCode> {
             "{database_name}: liblmdb crashed ({name}) while walking it: the file is damaged, or was rewritten meanwhile; \
              what was printed so far is incomplete. Compare it with its original, or copy what can still be read with \
              mdb_copy or mdb_dump"
+        ),
+        Ok(patience::SIGNAL) => anyhow::bail!(
+            "{database_name}: damaged: liblmdb goes in circles; what was printed so far is incomplete. Compare it with its \
+             original"
         ),
         _ => anyhow::bail!("{database_name}: the process that walked it was ended by {name}"),
     }

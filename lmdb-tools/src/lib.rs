@@ -18,6 +18,7 @@ mod filesystem;
 pub mod lmdb;
 pub mod lockfile;
 mod memory;
+mod patience;
 mod shell;
 pub mod size;
 pub mod stripe;

@@ -87,6 +87,15 @@ fn what_is_too_short_depends_on_the_page_size() {
     assert!(error(&cut).contains("truncated: 65535 bytes, and an LMDB data file has at least 65536"));
 }
 
+/// A page on which liblmdb searches for ever, both in a walk and for a name.
+#[test]
+fn a_search_without_an_end() {
+    let endless = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/walk/search-in-circles.mdb");
+    assert!(error(&endless).contains("liblmdb goes in circles"));
+    let by_name = fail(&["lmdb", "map", "--name", "a", endless.to_str().unwrap()], 1);
+    assert!(by_name.contains("liblmdb goes in circles"), "{by_name}");
+}
+
 /// Many small databases, each damaged in its own way: those of the corpus, which were damaged by hand, and then as many
 /// mutants as the time allows; the seed is fixed.
 #[test]
@@ -146,7 +155,7 @@ fn survive(command: &str, path: &Path, what: &str) -> Outcome {
         tool.args(["-n", "3"]);
     }
     let child = tool.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let output = wait(child, Duration::from_secs(10)).unwrap_or_else(|| {
+    let output = wait(child, Duration::from_secs(60)).unwrap_or_else(|| {
         let kept = std::env::temp_dir().join("precache-lmdb-hang.mdb");
         fs::copy(path, &kept).unwrap();
         panic!("{what}: `lmdb {command}` hangs on {}", kept.display())

@@ -142,6 +142,42 @@ fn owner_mode_and_access_list_are_the_originals() {
     assert!(String::from_utf8(list(&copy)).unwrap().contains("user:777:rw-"));
 }
 
+/// A directory that is closed to all but its owner and one user: both may use the replicas that root makes.
+#[test]
+fn whoever_may_enter_the_directory_may_enter_its_replicas() {
+    if !have_py_lmdb() || !is_root() || !have("setfacl", &["--version"]) {
+        return;
+    }
+    let (_dir, db, out) = database();
+    fs::set_permissions(&db, fs::Permissions::from_mode(0o1702)).unwrap();
+    std::os::unix::fs::chown(&db, Some(12345), Some(54321)).unwrap();
+    std::os::unix::fs::chown(db.join("lock.mdb"), Some(12345), Some(54321)).unwrap();
+    for (entry, path) in [("u:65534:rx", db.clone()), ("u:65534:rw", db.join("lock.mdb"))] {
+        if !Command::new("setfacl").args(["-m", entry]).arg(path).status().unwrap().success() {
+            eprintln!("skipped: no access control lists on the file system of the temporary directory");
+            return;
+        }
+    }
+    let script = "umask 077 && exec \"$0\" lockfile replicate \"$1\" \"$2\" -n 1 --assume-read-only";
+    let tool = env!("CARGO_BIN_EXE_precache-lmdb");
+    assert!(Command::new("sh").args(["-c", script, tool, text(&db), text(&out)]).status().unwrap().success());
+    let replica = out.join("rank-0000");
+    assert_eq!(fs::metadata(&replica).unwrap().mode() & 0o7777, 0o750, "the group's bits are the list's mask");
+    let expected = python_ok(READ_ALL, &[text(&db)]);
+    let owner = || {
+        let mut owner = Command::new("setpriv");
+        owner.args(["--reuid=12345", "--regid=54321", "--clear-groups", "--", PYTHON]);
+        owner
+    };
+    for mut reader in [as_nobody(PYTHON), owner()] {
+        let output = reader.args(["-c", READ_ALL, text(&replica)]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
+    }
+    let mut stranger = Command::new("setpriv");
+    stranger.args(["--reuid=777", "--regid=54321", "--clear-groups", "--", "ls", text(&replica)]);
+    assert!(!stranger.output().unwrap().status.success(), "the owner's group may not enter the original");
+}
+
 #[test]
 fn a_writer_is_refused() {
     if !have_py_lmdb() {

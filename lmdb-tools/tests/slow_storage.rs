@@ -166,8 +166,14 @@ fn a_file_system_that_refuses_locks() {
 
     let doubt = fail(&["lockfile", "replicate", db, out, "-n", "2"], 1);
     assert!(doubt.contains("other machines may use this file system (fuse)"), "{doubt}");
-    succeed(&["lockfile", "replicate", db, out, "-n", "2", "--assume-read-only"]);
+    let made = run(&["lockfile", "replicate", db, out, "-n", "2", "--assume-read-only"]);
+    assert!(made.status.success() && made.stderr.is_empty(), "{made:?}");
     let expected = python_ok(READ_ALL, &[source.join("db").to_str().unwrap()]);
     assert_eq!(python_ok(READ_ALL, &[&format!("{out}/rank-0001")]), expected);
     assert!(dump(&format!("{out}/rank-0000")).status.success());
+
+    // slowfs has no symbolic links either.
+    let no_links = mount.path.join("out");
+    let error = fail(&["lockfile", "replicate", db, no_links.to_str().unwrap(), "-n", "2", "--assume-read-only"], 1);
+    assert!(error.contains("cannot make a symbolic link") && error.contains("choose an OUT"), "{error}");
 }

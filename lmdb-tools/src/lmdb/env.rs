@@ -14,6 +14,7 @@ use super::error::reason;
 use super::handle::{Handles, check, descriptor, env_info, env_stat, file_size};
 use super::mapping::Mapping;
 use super::{Error, Location, header};
+use crate::patience::Steps;
 
 /// The free list's tree and the unnamed tree: always there, with these handles (mdb.c, `FREE_DBI`, `MAIN_DBI`).
 pub(super) const FREE: Tree = Tree(0);
@@ -168,6 +169,7 @@ impl Env {
     /// The tree of that name, or none where the name is that of a record, or of nothing.
     pub fn named(&self, name: &CStr) -> Result<Option<Named<'_>>, Error> {
         let mut tree: c_uint = 0;
+        let _search = Steps::begin();
         // SAFETY: the transaction is live, the name is a C string.
         match unsafe { ffi::mdb_dbi_open(self.handles.txn, name.as_ptr(), 0, &mut tree) } {
             ffi::MDB_NOTFOUND | ffi::MDB_INCOMPATIBLE => Ok(None),

@@ -10,6 +10,7 @@ use lmdb_master_sys as ffi;
 use super::env::{Stat, Tree};
 use super::fetch::Fetcher;
 use super::{Env, Error};
+use crate::patience::Steps;
 
 /// Bytes of the header of each page (mdb.c, `PAGEHDRSZ`): what precedes a value in its overflow pages.
 const PAGE_HEADER: u64 = 16;
@@ -57,6 +58,7 @@ impl Env {
         // A damaged branch page may lead in circles; a file cannot hold more records than bytes.
         let limit = stat.entries.min(self.used);
         let mut cursor = Cursor::open(self, tree)?;
+        let steps = Steps::begin();
         let (mut records, mut page, mut pages) = (0, u64::MAX, 0);
         while let Some((key, value)) = cursor.next()? {
             records += 1;
@@ -70,6 +72,7 @@ impl Env {
             if here != page {
                 page = here;
                 pages += 1;
+                steps.got_on();
                 fetcher.arrived_at(page);
                 if pages % LET_GO_EVERY == 0 {
                     self.mapping().let_go();

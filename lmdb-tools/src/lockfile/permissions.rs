@@ -7,11 +7,20 @@ use std::path::Path;
 
 use nix::unistd::{Gid, Uid, chown};
 
+/// What of a mode is taken over.
+#[derive(Debug, Clone, Copy)]
+pub struct Mode {
+    /// Only root can give files away: for anyone else a copy keeps its owner, who must be able to use it.
+    always: u32,
+    at_most: u32,
+}
+
+pub const LOCK_FILE: Mode = Mode { always: 0o600, at_most: 0o7777 };
+/// Of a directory that holds a lock file, to which nobody needs to add anything.
+pub const DIRECTORY: Mode = Mode { always: 0o700, at_most: 0o755 };
+
 /// Gives `to` the owner, mode and access control list of `from`, as far as this user may.
-///
-/// Only root can give files away: for anyone else `to` keeps its owner, who must be able to open it. So the owner's
-/// permission to read and write is always there.
-pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub fn copy(from: &Path, to: &Path, mode: Mode) -> io::Result<()> {
     let original = fs::metadata(from)?;
     for (uid, gid) in [(Some(original.uid()), None), (None, Some(original.gid()))] {
         match chown(to, uid.map(Uid::from_raw), gid.map(Gid::from_raw)) {
@@ -22,7 +31,7 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     }
     copy_acl(from, to)?;
     // After the list, of which the group's bits are the mask.
-    fs::set_permissions(to, fs::Permissions::from_mode(original.mode() & 0o7777 | 0o600))
+    fs::set_permissions(to, fs::Permissions::from_mode(original.mode() & mode.at_most | mode.always))
 }
 
 #[cfg(feature = "acl")]

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::{Error, permissions};
 use crate::lmdb::Location;
 
 /// Tells a directory that replicate made from one that somebody else did: the first file to be made in it, the last to be
@@ -102,12 +102,17 @@ impl Replica {
         let note = [lock.as_bytes(), link.as_bytes(), data.as_os_str().as_bytes()].join(&0);
         // First, so that whatever comes of the rest is known as ours.
         fs::write(directory.join(NOTE), note)?;
-        std::os::unix::fs::symlink(data, directory.join(link))?;
+        std::os::unix::fs::symlink(data, directory.join(link)).map_err(|error| {
+            io::Error::other(format!(
+                "cannot make a symbolic link to the data file ({error}); choose an OUT on a file system that has them, in \
+                 /tmp for example"
+            ))
+        })?;
         // Empty: the first to open it, who holds it alone, writes its header (mdb.c, `mdb_env_setup_locks`).
         let lock = directory.join(lock);
         fs::File::create_new(&lock)?;
         let model = if original.lock.exists() { &original.lock } else { data };
-        super::permissions::copy(model, &lock)
+        permissions::copy(model, &lock, permissions::LOCK_FILE)
     }
 
     /// liblmdb's name for the lock file that belongs to a data file of this name.

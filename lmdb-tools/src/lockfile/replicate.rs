@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::replica::{Replica, directory};
-use super::{Error, processes};
+use super::{Error, permissions, processes};
 use crate::filesystem::Kind;
 use crate::lmdb::Location;
 
@@ -60,16 +59,16 @@ pub fn replicate(db: &Path, out: &Path, count: u32, assume_read_only: bool) -> R
     {
         return Err(Error::CannotKnow { path: data, why });
     }
-    make_out(out)?;
+    make_out(out, &data)?;
     (0..count).try_for_each(|rank| make(&location, &data, out, rank))
 }
 
-fn make_out(out: &Path) -> Result<(), Error> {
+fn make_out(out: &Path, data: &Path) -> Result<(), Error> {
     if let Some(parent) = out.parent() {
         fs::create_dir_all(parent).map_err(Error::at(parent))?;
     }
     match fs::create_dir(out) {
-        Ok(()) => fs::write(out.join(OUT_NOTE), "").map_err(Error::at(out)),
+        Ok(()) => fs::write(out.join(OUT_NOTE), "").and_then(|()| open_up(out, data)).map_err(Error::at(out)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match out.is_dir() {
             true => Ok(()),
             false => Err(Error::OutIsAFile { path: out.into() }),
@@ -99,10 +98,10 @@ fn make(location: &Location, data: &Path, out: &Path, rank: u32) -> Result<(), E
     }
 }
 
-/// Lets in whoever may enter the database's own directory; a temporary directory is closed to all but its owner.
+/// Lets in whoever may enter the database's own directory, whatever the umask is; a temporary directory is closed to all but
+/// its owner anyway.
 fn open_up(directory: &Path, data: &Path) -> io::Result<()> {
-    let model = fs::metadata(data.parent().unwrap_or(Path::new("/")))?;
-    fs::set_permissions(directory, fs::Permissions::from_mode(model.mode() & 0o777 | 0o700))
+    permissions::copy(data.parent().unwrap_or(Path::new("/")), directory, permissions::DIRECTORY)
 }
 
 fn same(place: &PathBuf, data: &Path) -> Result<(), Error> {
