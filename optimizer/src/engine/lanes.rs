@@ -4,6 +4,7 @@
 use super::LARGEST_CHUNK;
 use super::file::{Account, DataFile};
 use super::ways::Way;
+use precache_contract::PAGE;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -88,7 +89,12 @@ impl Lanes {
                 return None;
             }
             let size = queue.file.chunk();
-            let end = ((extent.start / size + 1) * size).min(extent.end);
+            let length = extent.end - extent.start;
+            // What is short, as what readers that skip want, takes no more requests than it must.
+            let end = match length.div_ceil(size) {
+                pieces @ 1..=2 => extent.end.min(extent.start + (length / pieces).next_multiple_of(PAGE)),
+                _ => (extent.start / size + 1) * size,
+            };
             let chunk = extent.start..end;
             extent.start = end;
             if extent.is_empty() {

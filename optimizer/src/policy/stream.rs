@@ -43,6 +43,8 @@ pub type StreamId = u32;
 pub struct Decision {
     /// Extents to pre-cache, in reading order.
     pub request: Option<(StreamId, Vec<Range<u64>>)>,
+    /// Extents to pre-cache instead of what is still queued for the stream: its records lie a little off.
+    pub repair: Option<(StreamId, Vec<Range<u64>>)>,
     /// Streams for which nothing that is still queued is wanted.
     pub over: Vec<StreamId>,
 }
@@ -142,9 +144,9 @@ impl Streams {
         }
     }
 
-    /// A better estimate of the storage.
-    pub fn measured(&mut self, storage: Storage) {
-        self.storage = storage;
+    /// What the storage has shown.
+    pub fn measured(&mut self, bandwidth: f64, latency: Duration) {
+        (self.storage.bandwidth, self.storage.latency) = (bandwidth.max(1.0), latency);
     }
 
     /// Streams for which something was requested.
@@ -185,11 +187,8 @@ impl Streams {
         };
         let stream = &mut self.streams[index];
         (stream.last, stream.idle, self.latest) = (position, 0, Some(stream.id));
-        if let Some(extents) = self.request(index, now) {
-            let (id, earlier) = (self.streams[index].id, decision.request.take());
-            let repaired = earlier.into_iter().flat_map(|(_, extents)| extents);
-            decision.request = Some((id, repaired.chain(extents).collect()));
-        }
+        let id = stream.id;
+        decision.request = self.request(index, now).map(|extents| (id, extents));
         self.place_probe(index);
         decision
     }
@@ -302,8 +301,7 @@ impl Streams {
                                 position..windows.end()
                             };
                             let extents = stride.extents(ahead).into_iter().flat_map(|e| self.plan.extents(e));
-                            decision.request = Some((stream.id, extents.collect()));
-                            decision.over.push(stream.id);
+                            decision.repair = Some((stream.id, extents.collect()));
                         }
                     }
                     Place::Inside if at_checkpoint => *misses = 0,

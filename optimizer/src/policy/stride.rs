@@ -66,17 +66,20 @@ impl Stride {
         self.anchor as i64 + if self.is_backward { -ahead } else { ahead }.floor() as i64
     }
 
-    /// Pages by which a record so far off may begin earlier or later than expected.
-    fn spread(&self, records: i64) -> u64 {
-        (1.5 * (self.wander * records.unsigned_abs() as f64).sqrt()).ceil() as u64 * PAGE
+    /// Bytes by which a record so far off may begin earlier than expected, and later. A page later it may always: that is
+    /// how the first page of another kind between records shows; and a page earlier where the period is a mean.
+    fn spread(&self, records: i64) -> (u64, u64) {
+        let pages = (self.wander * records.unsigned_abs() as f64).sqrt();
+        let least = if self.base.1 >= ENOUGH { 1.0 } else { 0.0 };
+        (pages.floor().max(least) as u64 * PAGE, pages.ceil().max(1.0) as u64 * PAGE)
     }
 
     /// What is fetched for a record.
     fn extent(&self, record: i64) -> Range<u64> {
-        let (start, spread) = (self.start(record), self.spread(record));
+        let (start, (earlier, later)) = (self.start(record), self.spread(record));
         let page = PAGE as i64;
-        let first = (start - spread as i64).max(0) / page * page;
-        let end = start + (self.high + spread.max(PAGE)) as i64;
+        let first = (start - earlier as i64).max(0) / page * page;
+        let end = start + (self.high + later) as i64;
         first as u64..(end.max(0) as u64).next_multiple_of(PAGE)
     }
 
@@ -111,12 +114,12 @@ impl Stride {
         let deviation = at as i64 - (self.anchor as f64 + nearest * self.period).floor() as i64;
         let records = nearest.abs() as u64;
         let room = (self.period as u64).saturating_sub(self.high) / 2;
-        let tolerance = (8 * PAGE).max(self.period() / 16).max(self.spread(records as i64)).min(room.max(PAGE));
+        let tolerance = (8 * PAGE).max(self.period() / 16).max(self.spread(records as i64).1).min(room.max(PAGE));
         if deviation.unsigned_abs() <= tolerance {
             return Place::Start { records, deviation };
         }
         let within = ahead.rem_euclid(self.period) as u64;
-        if within < self.high + self.spread(records as i64) { Place::Inside } else { Place::Gap }
+        if within < self.high + self.spread(records as i64).1 { Place::Inside } else { Place::Gap }
     }
 
     /// A record began here. `true`: it was not where it was fetched for, and so are those behind it.
@@ -124,8 +127,8 @@ impl Stride {
         if records == 0 {
             return false;
         }
-        let spread = self.spread(records as i64);
-        let is_late = deviation > spread.max(PAGE) as i64 || -deviation > spread as i64;
+        let (earlier, later) = self.spread(records as i64);
+        let is_late = deviation > later as i64 || -deviation > earlier as i64;
         let pages = deviation as f64 / PAGE as f64;
         self.wander = 0.75 * self.wander + 0.25 * pages * pages / records as f64;
         self.anchor = at;

@@ -4,6 +4,7 @@ use super::files::Files;
 use super::retainer::Retainer;
 use crate::engine::{Account, DataFile, Lane, Pool};
 use crate::options::{Mode, RunOptions};
+use crate::policy::congestion::Estimate;
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{Streams, Thresholds};
@@ -78,12 +79,19 @@ impl Feeder {
             source.let_go(self.mapping);
             return;
         }
+        if let Some(Estimate { bandwidth, latency }) = self.pool.estimate() {
+            self.streams.measured(bandwidth, latency);
+        }
         let decision = self.streams.observe(offset, self.begun.elapsed());
         if !decision.over.is_empty() {
             self.pool.forget(|lane| decision.over.iter().any(|&stream| lane == self.lane(stream)));
             for &stream in &decision.over {
                 self.retainer.end(stream);
             }
+        }
+        if let Some((stream, extents)) = decision.repair {
+            self.pool.forget(|lane| lane == self.lane(stream));
+            self.pool.request(self.lane(stream), &self.file, &self.account, extents);
         }
         if let Some((stream, extents)) = decision.request {
             self.retainer.advance(stream, &extents);

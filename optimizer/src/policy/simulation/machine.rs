@@ -91,7 +91,10 @@ impl Machine {
             if !decision.over.is_empty() {
                 self.queue.clear();
             }
-            let extents = decision.request.into_iter().flat_map(|(_, extents)| extents);
+            if decision.repair.is_some() {
+                self.queue.clear();
+            }
+            let extents = decision.repair.into_iter().chain(decision.request).flat_map(|(_, extents)| extents);
             self.queue.extend(extents.map(|e| (e.start / PAGE) as usize..e.end.div_ceil(PAGE) as usize));
             self.told = self.streams.thresholds().collect();
         }

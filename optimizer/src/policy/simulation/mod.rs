@@ -145,11 +145,24 @@ fn a_recorded_skipping_reader_is_followed() {
         let (time, page) = line.split_once(' ').unwrap();
         let (time, page): (u64, u64) = (time.parse().unwrap(), page.parse().unwrap());
         let decision = streams.observe(page * PAGE, Duration::from_micros(time));
-        for extent in decision.request.into_iter().flat_map(|(_, extents)| extents) {
+        for extent in decision.repair.into_iter().chain(decision.request).flat_map(|(_, extents)| extents) {
             requested.extend(extent.start / PAGE..extent.end / PAGE);
         }
     }
     let read = (length / PAGE / 4) as f64;
     let share = requested.len() as f64 / read;
     assert!((0.95..1.3).contains(&share), "{share} of what it reads");
+}
+
+/// The same with a page of the tree after every 155 records, as in an LMDB.
+#[test]
+fn records_that_are_pushed_aside_are_followed() {
+    let (storage, pages) = (storage(2.0, 400e6), 2048 * PAGES_A_MEBIBYTE);
+    let starts = (0..).map(|record| 3 + record * 49 + record / 155);
+    let records = starts.step_by(4).take_while(|start| start + 49 <= pages);
+    let order: Vec<usize> = records.flat_map(|start| start..start + 49).collect();
+    let bytes = order.len() as u64 * 4096;
+    let machine = run(storage, WARM, pages, order.into_iter());
+    let (time, amount) = (machine.now / limit(storage, WARM, bytes), machine.fetched as f64 / bytes as f64);
+    assert!(time < 1.25 && amount < 1.15, "{time:.3} of the time, {amount:.3} of the bytes");
 }
