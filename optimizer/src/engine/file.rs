@@ -185,6 +185,13 @@ impl FileRecord {
         self.read_ahead.unwrap_or(CHUNK).clamp(CHUNK, LARGEST_CHUNK)
     }
 
+    /// Whether streams of several readers go through the file: what one leaves out, another may want.
+    pub fn has_several_readers(&self) -> bool {
+        let positions = self.positions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut readers = positions.keys().map(|lane| lane.0);
+        readers.next().is_some_and(|first| readers.any(|other| other != first))
+    }
+
     /// A stream of a reader has not read what lies at `position` yet; `None` when it is over.
     pub fn note_position(&self, lane: Lane, position: Option<u64>) {
         let mut positions = self.positions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -203,7 +203,9 @@ impl Inner {
     fn fly(&self, job: Job, engines: &mut Engines) {
         let way = match job.file.filling.next() {
             // A read makes the kernel read on behind it.
-            _ if job.is_exact && job.file.filling.offers(Way::ReadAhead) => Way::ReadAhead,
+            _ if job.is_exact && !job.file.has_several_readers() && job.file.filling.offers(Way::ReadAhead) => {
+                Way::ReadAhead
+            }
             // A large piece would bring in more than was asked for.
             Way::Populate if job.chunk.end - job.chunk.start < LARGE_PIECE / 2 => Way::Read,
             way => way,
