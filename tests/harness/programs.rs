@@ -62,3 +62,17 @@ pub fn compile(source: &Path, program: &Path, flags: &[&str]) -> Result<(), Stri
         false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }
+
+/// Copies a program. Another process does it: a child forked meanwhile by another thread would hold a file written here
+/// open, and a program that is open for writing cannot be executed (`ETXTBSY`).
+pub fn install(program: &Path, to: &Path) {
+    let installed = Command::new("install").args(["-m", "755"]).arg(program).arg(to).status();
+    assert!(installed.expect("install starts").success(), "cannot install {}", to.display());
+}
+
+/// Writes a script that can be executed, in the same way.
+pub fn executable(path: &Path, content: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(path).arg(content);
+    assert!(shell.status().expect("a shell starts").success(), "cannot write {}", path.display());
+}

@@ -1,6 +1,6 @@
 //! `--private-lock`: LMDB readers that the shared lock file would stop. Each is shown to fail without it.
 
-use precache_tests::programs::precache_run;
+use precache_tests::programs::{install, precache_run};
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, can_mount, lmdb, scratch};
 use std::fs::{self, Permissions};
@@ -94,7 +94,7 @@ fn a_lock_file_that_may_not_be_written_stops_nobody() {
     assert!(alone.stderr.contains("Permission denied"), "{alone:?}");
     // In a place that everybody may reach, with no home to keep the library in.
     let supervisor = scratch().join("precache-run");
-    fs::copy(precache_run(), &supervisor).unwrap();
+    install(&precache_run(), &supervisor);
     let options = ["-q", "--private-lock", "--"].map(Into::into);
     let words = [supervisor.into_os_string()].into_iter().chain(options).chain(reader.0.clone());
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"].map(Into::into);

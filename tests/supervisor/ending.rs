@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
+use precache_tests::programs::executable;
+
 use crate::stage::{finish, quietly, supervisor};
 
 #[test]
@@ -43,7 +45,7 @@ fn what_cannot_be_run_ends_as_in_a_shell() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str, mode| {
         let path = folder.path().join(name);
-        fs::write(&path, content).unwrap();
+        executable(&path, content);
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path.to_str().unwrap().to_owned()
     };
@@ -68,8 +70,7 @@ fn what_cannot_be_run_ends_as_in_a_shell() {
 fn a_script_without_interpreter_is_the_shells() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
-    fs::write(&script, "echo \"$0\" \"$@\"; exit 9\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&script, "echo \"$0\" \"$@\"; exit 9\n");
     let finished = finish(&mut quietly([script.to_str().unwrap(), "a b", "c"]));
     assert_eq!(finished.status.code(), Some(9));
     assert_eq!(finished.stdout, format!("{} a b c\n", script.display()));

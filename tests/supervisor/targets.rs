@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use precache_tests::programs::compile;
+use precache_tests::programs::{compile, executable};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,8 +37,7 @@ impl Bench {
 
     fn script(&self, content: &str) -> PathBuf {
         let script = self.path("script");
-        fs::write(&script, content).unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        executable(&script, content);
         script
     }
 

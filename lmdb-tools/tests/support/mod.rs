@@ -118,11 +118,13 @@ with env.begin() as txn:
 print(total, checksum)
 "#;
 
-/// A program that other users may run: the target directory may be closed to them.
+/// A program that other users may run: the target directory may be closed to them. It is another process that writes it,
+/// for a child forked meanwhile by another thread would hold it open for writing, and executing it would fail (ETXTBSY).
 pub fn for_others(dir: &Path) -> PathBuf {
     let copy = dir.join("precache-lmdb");
-    fs::copy(env!("CARGO_BIN_EXE_precache-lmdb"), &copy).unwrap();
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    let installed =
+        Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_precache-lmdb")]).arg(&copy).status();
+    assert!(installed.unwrap().success());
     copy
 }
 
