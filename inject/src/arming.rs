@@ -119,7 +119,7 @@ fn arm(
     let mut turn = held.wait_turn();
     if what.method == Method::Guard && !protect::guards_work(&held) {
         what.method = Method::Mprotect;
-        turn.describe_anew(&what);
+        turn.do_without_guards();
     }
     handover::describe(connection.segment, held.slot(), held.generation(), &what);
     let whole = turn.curtain().whole();

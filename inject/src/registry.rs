@@ -254,10 +254,10 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// The mapping is protected by another method than it was registered with.
-    pub fn describe_anew(&mut self, what: &Description) {
-        *self.curtain() = Curtain::new(what.length as u64, what.distance, what.method);
-        self.held.entry.guards.store(what.method == Method::Guard, Relaxed);
+    /// The mapping gets no guards, though it was registered for them; none has been placed yet.
+    pub fn do_without_guards(&mut self) {
+        self.curtain().do_without_guards();
+        self.held.entry.guards.store(false, Relaxed);
     }
 
     pub fn curtain(&mut self) -> &mut Curtain {

@@ -144,6 +144,11 @@ impl Curtain {
         Span { start: 0, end: self.length }
     }
 
+    /// For a new curtain: checkpoints are protected as the rest is.
+    pub fn do_without_guards(&mut self) {
+        self.method = Method::Mprotect;
+    }
+
     /// Opens everything for good: the mapping is not followed any more.
     pub fn lift(&mut self, apply: &mut dyn FnMut(Action)) {
         self.state = State::Lifted;
