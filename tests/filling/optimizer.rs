@@ -171,3 +171,37 @@ fn one_optimizer_serves_all_supervisors() {
         assert!(report.read().trips() > 0);
     }
 }
+
+/// The optimizer hears of the children before it has looked at the file, which nobody has open any more.
+#[test]
+fn children_forked_before_their_file_is_known_are_served() {
+    let code = r#"
+import ctypes, os, sys, zlib
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+print('half', flush=True)
+sys.stdin.readline()
+file = os.open(sys.argv[1], os.O_RDONLY)
+size = os.fstat(file).st_size
+data = memoryview((ctypes.c_char * size).from_address(libc.mmap(None, size, 1, 1, file, 0)))
+os.close(file)
+for part in range(4):
+    if os.fork() == 0:
+        zlib.crc32(data[size * part // 4:size * (part + 1) // 4])
+        os._exit(0)
+assert [os.wait()[1] for part in range(4)] == [0] * 4
+print(zlib.crc32(data), flush=True)
+"#;
+    let Some(mut served) = Served::start_with(code) else { return };
+    kill(served.optimizer, Signal::SIGSTOP).unwrap();
+    assert_eq!(served.go_on(), expected());
+    kill(served.optimizer, Signal::SIGCONT).unwrap();
+    assert!(served.supervisor.wait().unwrap().success());
+    let report = served.report.read();
+    let tripped: Vec<_> = report.readers().filter(|process| process["trips"].as_u64() > Some(0)).collect();
+    assert!(tripped.len() >= 5, "{:#}", report.0);
+    let lists_its_mapping =
+        |process: &&serde_json::Value| process["mappings"].as_array().is_some_and(|mappings| mappings.len() == 1);
+    assert!(tripped.iter().all(lists_its_mapping), "{:#}", report.0);
+}

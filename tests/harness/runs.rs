@@ -97,7 +97,8 @@ impl ReportFile {
 pub struct Report(pub Value);
 
 impl Report {
-    fn readers(&self) -> impl Iterator<Item = &Value> {
+    /// Processes, whether they tripped or not.
+    pub fn readers(&self) -> impl Iterator<Item = &Value> {
         self.0["session"]["readers"].as_array().into_iter().flatten()
     }
 
@@ -117,6 +118,10 @@ impl Report {
     /// The sum of a counter over all processes.
     pub fn sum(&self, counter: &str) -> u64 {
         self.readers().filter_map(|reader| reader[counter].as_u64()).sum()
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = &Value> {
+        self.0["session"]["files"].as_array().into_iter().flatten()
     }
 
     /// The first file.

@@ -3,7 +3,7 @@
 use super::feeder::Supply;
 use super::files::Files;
 use super::ledger::Ledger;
-use super::worker::{Announcement, Source, Use, Worker, lock};
+use super::worker::{Announcement, Source, Unresolved, Use, Worker, lock};
 use crate::engine::Wish;
 use crate::options::RunOptions;
 use crate::progress::MappingId;
@@ -34,9 +34,11 @@ pub struct Reader {
     life: OwnedFd,
     shared: Arc<Shared>,
     uses: Arc<Mutex<Vec<Use>>>,
+    unresolved: Arc<Mutex<Vec<Unresolved>>>,
     inbox: Sender<Announcement>,
     /// Hangs up when the thread ends.
     thread: Receiver<()>,
+    has_ended: bool,
 }
 
 impl Reader {
@@ -59,6 +61,7 @@ impl Reader {
         let life = life_of(pid).context("cannot watch it")?;
         let (inbox, announcements) = unbounded();
         let uses = Arc::new(Mutex::new(Vec::new()));
+        let unresolved = Arc::new(Mutex::new(Vec::new()));
         let worker = Worker {
             pid,
             token: what.token,
@@ -68,6 +71,7 @@ impl Reader {
             ledger: Arc::clone(ledger),
             shared: Arc::clone(&shared),
             uses: Arc::clone(&uses),
+            unresolved: Arc::clone(&unresolved),
             announcements,
         };
         let (working, over) = bounded(0);
@@ -86,17 +90,30 @@ impl Reader {
             life,
             shared,
             uses,
+            unresolved,
             inbox,
             thread: over,
+            has_ended: false,
         };
         if let Some(parent) = parent {
-            for used in parent.uses() {
-                if let (Some(file), Some(pool)) = (used.file.upgrade(), used.pool.upgrade()) {
-                    reader.announce(used.id, used.method, Source::Known(Supply { file, account: used.account, pool }));
-                }
-            }
+            reader.inherit(parent);
         }
         Ok(reader)
+    }
+
+    /// Takes over the mappings of the process that this one was forked from, whose files it may have closed.
+    fn inherit(&self, parent: &Reader) {
+        // In this order: what is resolved in between is in both.
+        for Unresolved { id, method, file } in &*lock(&parent.unresolved) {
+            if let Ok(file) = file.try_clone() {
+                self.announce(*id, *method, Source::Sent(file));
+            }
+        }
+        for used in parent.uses() {
+            if let (Some(file), Some(pool)) = (used.file.upgrade(), used.pool.upgrade()) {
+                self.announce(used.id, used.method, Source::Known(Supply { file, account: used.account, pool }));
+            }
+        }
     }
 
     pub fn token(&self) -> u64 {
@@ -121,6 +138,11 @@ impl Reader {
         let offset = mapping.offset.load(Relaxed);
         let extent = offset..offset.saturating_add(length);
         let address = address..address.saturating_add(length);
+        if let Source::Sent(file) = &source
+            && let Ok(file) = file.try_clone()
+        {
+            lock(&self.unresolved).push(Unresolved { id, method, file });
+        }
         // The thread ends only when the reader has died: then nothing is lost.
         let _ = self.inbox.send(Announcement { id, method, source, extent, address });
         self.shared.nudge();
@@ -133,6 +155,9 @@ impl Reader {
 
     /// The process has died: waits until its last trips are taken.
     pub fn end(&mut self) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
         self.shared.end();
         if self.thread.recv_timeout(LAST_WORDS) == Err(RecvTimeoutError::Timeout) {
             self.ledger.note_trouble(format!(

@@ -52,6 +52,13 @@ pub enum Source {
     Known(Supply),
 }
 
+/// A mapping whose file the thread has not looked at yet: what a child that is forked meanwhile inherits.
+pub struct Unresolved {
+    pub id: MappingId,
+    pub method: Option<Method>,
+    pub file: File,
+}
+
 /// The thread's side of a reader.
 pub struct Worker {
     pub pid: i32,
@@ -62,6 +69,7 @@ pub struct Worker {
     pub ledger: Arc<Ledger>,
     pub shared: Arc<Shared>,
     pub uses: Arc<Mutex<Vec<Use>>>,
+    pub unresolved: Arc<Mutex<Vec<Unresolved>>>,
     pub announcements: Receiver<Announcement>,
 }
 
@@ -76,7 +84,9 @@ impl Worker {
         while alive {
             alive = source.wait(&mut news);
             while let Ok(announcement) = self.announcements.try_recv() {
+                let id = announcement.id;
                 self.take_up(announcement, &mut feeders, &source);
+                lock(&self.unresolved).retain(|unresolved| unresolved.id != id);
             }
             for progress in early.drain(..).chain(news.drain(..)).collect::<Vec<_>>() {
                 match feeders.get_mut(&progress.mapping) {
