@@ -25,5 +25,8 @@ pub const STEP: u64 = 64 << 10;
 /// Steps that a reader of unknown order goes one by one: what it reads in one piece is seen exactly up to a mebibyte.
 pub const STEPS: u32 = 16;
 
+/// How far from the start of one record the next may begin, for a reader that skips.
+pub const REACH: u64 = 32 << 20;
+
 /// Size of a page. Checkpoints are pages; x86-64 has this one size for ordinary mappings.
 pub const PAGE: u64 = 4096;

@@ -1,12 +1,9 @@
 //! Where the readers of one mapping are: a bounded table.
 
-use precache_contract::{PAGE, STEP};
+use precache_contract::{PAGE, REACH, STEP};
 
 /// Readers that are followed at a time; the one that has not moved for longest gives way.
 pub const STREAMS: usize = 32;
-
-/// How far from the start of one record the next may begin.
-const REACH: u64 = 32 << 20;
 
 /// Jumps of about equal length, one after the other, that make a stride.
 const REGULAR: u32 = 2;

@@ -7,7 +7,7 @@
 
 mod learning;
 
-use self::learning::{Learning, Step};
+use self::learning::{LONG, Learning, Step};
 use super::plan::Plan;
 use super::storage::{Pace, SMALLEST_DISTANCE, Storage};
 use super::stride::{Place, Probe, Stride};
@@ -25,9 +25,6 @@ const LEAPS: u64 = 4;
 
 /// Streams followed at a time.
 const STREAMS: usize = 32;
-
-/// Bytes in a row after which earlier short runs are forgotten: access is sequential after all.
-const LONG: u64 = 16 << 20;
 
 /// New places touched without a stream going on, after which the stream is taken to be over.
 const PATIENCE: u32 = 8;
@@ -62,6 +59,7 @@ pub struct Thresholds {
 }
 
 /// How a stream goes on.
+#[derive(Clone)]
 enum Course {
     Unknown,
     /// All of it, one step after the other.
@@ -77,6 +75,20 @@ enum Course {
         misses: u32,
         probe: Option<Probe>,
     },
+}
+
+impl Course {
+    /// That of a pass from `position` on like the one that this is the course of.
+    fn again_from(&self, position: u64) -> Self {
+        match self.clone() {
+            Self::Unknown | Self::Forward { .. } => Self::Forward { misses: 0 },
+            Self::Strided { mut stride, .. } => {
+                stride.restart(position);
+                Self::Strided { stride, misses: 0, probe: None }
+            }
+            dense @ Self::Dense { .. } => dense,
+        }
+    }
 }
 
 struct Stream {
@@ -114,6 +126,8 @@ impl Stream {
 /// All streams of one mapping.
 pub struct Streams {
     plan: Plan,
+    /// File offset from which the reader counts its checkpoints: the first protected page.
+    origin: u64,
     sizing: Sizing,
     storage: Storage,
     /// Spacing of checkpoints, and whether it follows the pace.
@@ -129,9 +143,19 @@ pub struct Streams {
 }
 
 impl Streams {
-    pub fn new(plan: Plan, sizing: Sizing, distance: u64, is_distance_auto: bool, storage: Storage) -> Self {
+    /// For a mapping whose first protected page is at `origin` in the file. All lengths are of whole pages, as the
+    /// reader's are.
+    pub fn new(
+        plan: Plan,
+        origin: u64,
+        sizing: Sizing,
+        distance: u64,
+        is_distance_auto: bool,
+        storage: Storage,
+    ) -> Self {
         Self {
             plan,
+            origin,
             sizing,
             storage,
             distance,
@@ -181,7 +205,10 @@ impl Streams {
                         self.start_over(index, position);
                         index
                     }
-                    None => self.begin(position, &mut decision.over),
+                    None => {
+                        let course = self.course_from(position);
+                        self.begin(position, course, &mut decision.over)
+                    }
                 }
             }
         };
@@ -213,7 +240,7 @@ impl Streams {
         let leaps = ahead <= LEAPS * self.distance;
         match &stream.course {
             Course::Unknown => {
-                let on_grid = leaps && position.is_multiple_of(self.distance);
+                let on_grid = leaps && self.past_grid(position, self.distance) == 0;
                 ahead <= STEP || on_grid || (stream.learning.has_run_long() && ahead <= SKIP)
             }
             Course::Forward { .. } | Course::Dense { is_backward: false } => {
@@ -232,7 +259,7 @@ impl Streams {
 
     /// From a stream that goes forward to its next checkpoint.
     fn to_checkpoint(&self, stream: &Stream) -> u64 {
-        let grid = (stream.last / self.distance + 1) * self.distance;
+        let grid = stream.last + self.distance - self.past_grid(stream.last, self.distance);
         let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
         thresholds.filter(|&t| t > stream.last).fold(grid, u64::min).max(stream.last + STEP) - stream.last
     }
@@ -243,7 +270,12 @@ impl Streams {
         let offset = self.plan.offset(position);
         let is_told =
             |t: Thresholds| t.checkpoints.iter().any(|&told| told != u64::MAX && told / PAGE == offset / PAGE);
-        position.is_multiple_of(grid) || self.thresholds().any(is_told)
+        self.past_grid(position, grid) == 0 || self.thresholds().any(is_told)
+    }
+
+    /// How far a position lies behind the last point of the reader's grid.
+    fn past_grid(&self, position: u64, grid: u64) -> u64 {
+        self.plan.offset(position).abs_diff(self.origin) % grid
     }
 
     /// The reader has come to `position`: what that says about its course.
@@ -317,8 +349,7 @@ impl Streams {
 
     /// From a page to the end of the step that a fault there opens.
     fn room_after(&self, position: u64) -> u64 {
-        let begin = self.plan.offset(0);
-        STEP - self.plan.offset(position).abs_diff(begin) % STEP
+        STEP - self.past_grid(position, STEP)
     }
 
     /// The stream does not go as it went.
@@ -390,7 +421,7 @@ impl Streams {
         let stop = stream.last + self.to_checkpoint(stream);
         let Some(probe) = stride.probe(stop) else { return };
         let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
-        let next_grid = (probe.at / self.distance + 1) * self.distance;
+        let next_grid = probe.at + self.distance - self.past_grid(probe.at, self.distance);
         if thresholds.chain([next_grid]).any(|checkpoint| probe.is_disturbed_by(checkpoint)) {
             return;
         }
@@ -414,19 +445,20 @@ impl Streams {
     fn start_over(&mut self, index: usize, position: u64) {
         let stream = &mut self.streams[index];
         (stream.first, stream.windows) = (position, None);
-        match &mut stream.course {
-            Course::Unknown => stream.course = Course::Forward { misses: 0 },
-            Course::Forward { misses } => *misses = 0,
-            Course::Dense { .. } => {}
-            Course::Strided { stride, probe, .. } => {
-                stride.restart(position);
-                *probe = None;
-            }
-        }
+        stream.course = stream.course.again_from(position);
         stream.pace = Pace::default();
     }
 
-    fn begin(&mut self, position: u64, over: &mut Vec<StreamId>) -> usize {
+    /// How a long pass went that began where this trip is. It may still be under way, or have ended before the plan does:
+    /// readers that share a file read parts of it.
+    fn course_from(&self, position: u64) -> Course {
+        let from_here = |s: &&Stream| {
+            s.windows.is_some() && s.last.abs_diff(s.first) >= LONG && s.first.abs_diff(position) <= 2 * STEP
+        };
+        self.streams.iter().find(from_here).map_or(Course::Unknown, |s| s.course.again_from(position))
+    }
+
+    fn begin(&mut self, position: u64, course: Course, over: &mut Vec<StreamId>) -> usize {
         let room = self.room_after(position);
         let latest = self.streams.iter().find(|s| Some(s.id) == self.latest && !s.is_known());
         let learning = Learning::begin(position, room, latest.map(|s| &s.learning));
@@ -436,7 +468,7 @@ impl Streams {
         }
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1);
-        let (course, pace) = (Course::Unknown, Pace::default());
+        let pace = Pace::default();
         self.streams.push(Stream {
             id,
             first: position,
@@ -496,8 +528,9 @@ impl Streams {
                 // Nothing is left to request in this pass; a trip on the other side of its last window begins the next.
                 (true, true) => 0..self.plan.offset(length.saturating_sub(windows.start())),
                 (true, false) => self.plan.offset(windows.start())..u64::MAX,
-                (false, true) => checkpoints[0] + PAGE..known.end,
-                (false, false) => known.start..checkpoints[0],
+                // A trip that lies farther behind begins another pass.
+                (false, true) => checkpoints[0] + PAGE..self.plan.offset(length.saturating_sub(windows.passed())),
+                (false, false) => self.plan.offset(windows.passed())..checkpoints[0],
             };
             let probe = probe.map_or(u64::MAX, |probe| self.plan.offset(probe));
             let checkpoints = [checkpoints[0], checkpoints[1], probe];

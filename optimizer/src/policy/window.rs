@@ -36,6 +36,8 @@ pub struct Windows {
     /// Length of the plan in bytes.
     length: u64,
     current: Range<u64>,
+    /// Start of the window before the current one: the reader has passed it.
+    passed: u64,
     /// Length of the next window, unless the plan ends before.
     next: u64,
     /// The current window is one of those before the first of full size.
@@ -49,7 +51,7 @@ impl Windows {
         let start = position.min(length);
         let size = stretch(sizing.size, share);
         let next = stretch(FIRST, share).min(size);
-        Self { sizing: Sizing { size, ..sizing }, length, current: start..start, next, is_growing: true }
+        Self { sizing: Sizing { size, ..sizing }, length, current: start..start, passed: start, next, is_growing: true }
     }
 
     /// Windows will be of this size; the second one at least so long that what is `in_transit` is covered.
@@ -63,6 +65,7 @@ impl Windows {
     pub fn reach(&mut self, position: u64) -> Option<Range<u64>> {
         let start = self.current.end;
         while position >= self.threshold() && self.current.end < self.length {
+            self.passed = self.current.start;
             self.current = self.current.end..self.current.end.saturating_add(self.next).min(self.length);
             self.is_growing = self.next < self.sizing.size;
             self.next = self.next.saturating_mul(GROWTH).min(self.sizing.size);
@@ -92,6 +95,11 @@ impl Windows {
 
     pub fn start(&self) -> u64 {
         self.current.start
+    }
+
+    /// A position that the reader has passed, not far behind it.
+    pub fn passed(&self) -> u64 {
+        self.passed
     }
 
     fn point_in(&self, window: &Range<u64>, is_growing: bool) -> u64 {

@@ -3,13 +3,14 @@
 use super::files::Files;
 use super::retainer::Retainer;
 use crate::engine::{Account, DataFile, Lane, Pool};
-use crate::options::{Mode, RunOptions};
+use crate::options::{DataRange, Mode, RunOptions};
 use crate::policy::congestion::Estimate;
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{Streams, Thresholds};
 use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
+use precache_contract::PAGE;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -49,12 +50,16 @@ impl Feeder {
     ) -> Self {
         let file = &supply.file;
         let extent = extent.start.min(file.size)..extent.end.min(file.size);
+        let origin = extent.start;
         let ranges = options.ranges.iter().filter(|range| range.file == file.path);
-        let wanted: Vec<_> = ranges.map(|r| r.start.max(extent.start)..r.end.min(extent.end)).collect();
-        let plan = if wanted.is_empty() { Plan::sequential(extent) } else { Plan::new(in_order(wanted)) };
+        // The reader protects whole pages.
+        let pages = |r: &DataRange| r.start / PAGE * PAGE..r.end.next_multiple_of(PAGE);
+        let wanted = ranges.map(pages).map(|r| r.start.max(extent.start)..r.end.min(extent.end));
+        let wanted = in_order(wanted.collect());
+        let plan = if wanted.is_empty() { Plan::sequential(extent) } else { Plan::new(wanted) };
         let sizing = Sizing { size: options.size, is_auto: options.size_auto, threshold: options.threshold };
         let storage = Storage { chunk: file.request(), ..Storage::default() };
-        let streams = Streams::new(plan, sizing, options.distance, options.distance_auto, storage);
+        let streams = Streams::new(plan, origin, sizing, options.distance, options.distance_auto, storage);
         let retainer = Retainer::new(mapping, reader, &supply, Arc::clone(files), options.cache_limit);
         let Supply { file, account, pool } = supply;
         let (begun, told) = (Instant::now(), (0, Vec::new()));

@@ -48,7 +48,7 @@ impl Machine {
             arrival: vec![None; pages],
             closed: vec![accelerated; pages],
             curtain: Curtain::new(length, 8 << 20, Method::Mprotect),
-            streams: Streams::new(Plan::sequential(0..length), sizing, 8 << 20, true, Storage::default()),
+            streams: Streams::new(Plan::sequential(0..length), 0, sizing, 8 << 20, true, Storage::default()),
             queue: VecDeque::new(),
             in_flight: BinaryHeap::new(),
             link_free: 0.0,

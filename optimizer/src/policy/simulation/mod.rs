@@ -139,7 +139,7 @@ fn changes_are_noticed() {
 fn a_recorded_skipping_reader_is_followed() {
     let length = 1_073_750_016;
     let sizing = Sizing { size: 50 << 20, is_auto: true, threshold: 75 };
-    let mut streams = Streams::new(Plan::sequential(0..length), sizing, 8 << 20, true, Storage::default());
+    let mut streams = Streams::new(Plan::sequential(0..length), 0, sizing, 8 << 20, true, Storage::default());
     let mut requested = BTreeSet::new();
     for line in include_str!("skipping.trace").lines() {
         let (time, page) = line.split_once(' ').unwrap();

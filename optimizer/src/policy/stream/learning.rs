@@ -1,16 +1,13 @@
 //! The first faults of a reader: what it reads in one piece, and how it jumps.
 
-use precache_contract::{PAGE, STEP, STEPS};
+use precache_contract::{PAGE, REACH, STEP, STEPS};
 use std::ops::Range;
 
 /// Faults one after the other, each a step further, that make a stream.
 const FAULTS: u32 = 3;
 
-/// How far from the start of one record the next may begin.
-const REACH: u64 = 32 << 20;
-
 /// Bytes in a row that prove something whatever happened before.
-const LONG: u64 = 16 << 20;
+pub(super) const LONG: u64 = 16 << 20;
 
 /// Runs that were over before anything fetched for them could pay; the longest of the last few says how many bytes in
 /// a row prove nothing.

@@ -5,7 +5,7 @@ const MIB: u64 = 1 << 20;
 const SIZING: Sizing = Sizing { size: 50 * MIB, is_auto: false, threshold: 75 };
 
 fn of(plan: Plan, sizing: Sizing, distance: u64) -> Streams {
-    Streams::new(plan, sizing, distance, false, Storage::default())
+    Streams::new(plan, 0, sizing, distance, false, Storage::default())
 }
 
 fn see(streams: &mut Streams, offset: u64) -> Decision {
@@ -18,13 +18,18 @@ fn streams(length: u64) -> Streams {
 
 /// The trips that a sequential reader leaves: small steps, then the grid and the thresholds.
 fn read(streams: &mut Streams, range: Range<u64>) -> Vec<Range<u64>> {
+    read_on_grid(streams, range, 0, 8 * MIB)
+}
+
+/// The same of a mapping protected from `origin` on.
+fn read_on_grid(streams: &mut Streams, range: Range<u64>, origin: u64, distance: u64) -> Vec<Range<u64>> {
     let mut requested = Vec::new();
     let mut at = range.start;
     while at < range.end {
         requested.extend(see(streams, at).request.into_iter().flat_map(|(_, extents)| extents));
-        let grid =
-            if streams.thresholds().next().is_none() { (at / STEP + 1) * STEP } else { (at / (8 * MIB) + 1) * 8 * MIB };
-        let told = streams.thresholds().flat_map(|t| t.checkpoints).filter(|&t| t > at);
+        let spacing = if streams.thresholds().next().is_none() { STEP } else { distance };
+        let grid = origin + ((at - origin) / spacing + 1) * spacing;
+        let told = streams.thresholds().flat_map(|t| t.checkpoints).map(|t| t / PAGE * PAGE).filter(|&t| t > at);
         at = told.fold(grid, u64::min);
     }
     requested
@@ -45,6 +50,30 @@ proptest! {
         prop_assert!(requested[0].start <= start + 2 * STEP);
         prop_assert!(requested.last().unwrap().end >= end);
         prop_assert!(streams.faults_before_request() <= Some(8));
+    }
+
+    /// The same with every distance, size and threshold, and wherever the protected part begins.
+    #[test]
+    fn every_byte_is_requested_once_on_every_grid(
+        origin in 0u64..1 << 20, start in 0u64..1 << 18, gap in 0u64..1 << 12,
+        distance in 1u64..1 << 14, size in 1u64..200 * MIB, threshold in 1u8..100,
+    ) {
+        let (origin, distance) = (origin * PAGE, distance * PAGE);
+        let sizing = Sizing { size: size.max(distance), is_auto: false, threshold };
+        let first = origin..origin + 1500 * MIB;
+        let second = first.end + gap * PAGE..first.end + gap * PAGE + 500 * MIB;
+        let plan = Plan::new([first.clone(), second.clone()]);
+        let mut streams = Streams::new(plan, origin, sizing, distance, false, Storage::default());
+        let start = origin + start * PAGE;
+        let mut requested = read_on_grid(&mut streams, start..first.end, origin, distance);
+        prop_assert!(requested[0].start <= start + 2 * STEP.max(distance));
+        let missing = u64::from(requested.last().unwrap().end < first.end);
+        requested.extend(read_on_grid(&mut streams, second.clone(), origin, distance));
+        let jumps = requested.windows(2).filter(|pair| pair[0].end != pair[1].start);
+        let over_the_gap = |pair: &&[Range<u64>]| pair[0].end == first.end && pair[1].start == second.start;
+        prop_assert!(jumps.clone().count() <= 1 && jumps.clone().all(|pair| over_the_gap(&pair)), "{requested:?}");
+        prop_assert!(missing == 0 || requested.last().unwrap().end >= first.end);
+        prop_assert_eq!(requested.last().unwrap().end, second.end);
     }
 
     /// Nothing beyond the plan is requested, wherever readers jump.
@@ -82,12 +111,24 @@ fn the_next_epoch_is_requested_at_its_first_fault() {
     assert!(lie_end_to_end(&read(&mut streams, 128 * 1024..500 * MIB)));
 }
 
+/// Readers that share a file end their passes before its end.
+#[test]
+fn the_next_epoch_of_a_part_is_requested_at_its_first_fault() {
+    let mut streams = streams(2000 * MIB);
+    read(&mut streams, 500 * MIB..1000 * MIB);
+    let again = see(&mut streams, 500 * MIB).request.unwrap().1;
+    assert_eq!(again[0].start, 500 * MIB);
+    assert!(lie_end_to_end(&read(&mut streams, 500 * MIB + STEP..1000 * MIB)));
+}
+
 /// Nobody else would tell of it: the next epoch's first trip wakes.
 #[test]
 fn the_first_trip_of_the_next_epoch_is_urgent() {
-    let mut streams = streams(500 * MIB);
-    read(&mut streams, 64 * 1024..500 * MIB);
-    assert!(streams.thresholds().all(|told| !told.quiet.contains(&(64 * 1024))));
+    for (length, part) in [(500 * MIB, 64 * 1024..500 * MIB), (2000 * MIB, 500 * MIB..1000 * MIB)] {
+        let mut streams = streams(length);
+        read(&mut streams, part.clone());
+        assert!(streams.thresholds().all(|told| !told.quiet.contains(&part.start)));
+    }
 }
 
 #[test]
