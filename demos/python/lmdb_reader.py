@@ -7,20 +7,22 @@ The options are those of the Rust program lmdb-reader; the checksum is a CRC-32.
 import argparse
 import os
 import random
-import subprocess
 import sys
 import time
 import zlib
 
 import lmdb
 
+import ranks
+
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("db", help="directory of the LMDB")
-    parser.add_argument("--pattern", choices=["contiguous", "skipping"], default="contiguous")
-    parser.add_argument("--processes", type=int, default=1, metavar="N")
-    parser.add_argument("--rank", type=int, metavar="R", help="be only this rank")
+    ranks.add_options(parser)
+    parser.add_argument("--test-db", metavar="DB", help="is read in turn with the first")
+    parser.add_argument("--test-every", type=int, default=1, metavar="N", help="batches between two test phases")
+    parser.add_argument("--test-records", type=int, default=32, metavar="M", help="records in a test phase")
     parser.add_argument("--epochs", type=int, default=1, metavar="E")
     parser.add_argument("--batch", type=int, default=32, metavar="N")
     parser.add_argument("--compute-ms", type=float, default=0, metavar="X", help="sleep after each batch")
@@ -34,17 +36,6 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def spawn_ranks(processes):
-    """Runs one process per rank and prints their lines in the order of the ranks."""
-    command = [sys.executable, *sys.argv]
-    ranks = [
-        subprocess.Popen([*command, "--rank", str(rank)], stdout=subprocess.PIPE) for rank in range(processes)
-    ]
-    outputs = [rank.communicate()[0].decode() for rank in ranks]
-    print("".join(outputs), end="")
-    return max(abs(rank.returncode) for rank in ranks)
-
-
 def key(record):
     return b"%08d" % record
 
@@ -55,10 +46,7 @@ def share_of(rank, arguments, available):
     total = available - start
     if arguments.records is not None:
         total = min(arguments.records, total)
-    if arguments.pattern == "skipping":
-        return range(start + rank, start + total, arguments.processes)
-    ranks = arguments.processes
-    return range(start + total * rank // ranks, start + total * (rank + 1) // ranks)
+    return ranks.share_of(rank, arguments, start, total)
 
 
 def records_in_order(transaction, share):
@@ -80,14 +68,27 @@ def records_at_random(transaction, arguments, available, seed):
         yield transaction.get(key(order.randrange(available)))
 
 
+def test_phases(arguments):
+    """One phase at each step: it goes on where the last one ended, round and round."""
+    environment = lmdb.open(arguments.test_db, readonly=True, lock=not arguments.no_lock, create=False)
+    with environment.begin(buffers=True) as transaction, transaction.cursor() as cursor:
+        checksum, records = 0, 0
+        while True:
+            for _ in range(arguments.test_records):
+                cursor.next() or cursor.first()
+                checksum, records = zlib.crc32(cursor.value(), checksum), records + 1
+            yield f" test: records={records} checksum={checksum:08x}"
+
+
 def main():
     arguments = parse_arguments()
     if arguments.rank is None and arguments.processes > 1:
-        return spawn_ranks(arguments.processes)
+        return ranks.spawn(arguments.processes)
     rank = arguments.rank or 0
     began, first = time.monotonic(), None
     environment = lmdb.open(arguments.db, readonly=True, lock=not arguments.no_lock, create=False)
     records, size, checksum = 0, 0, 0
+    phases, tested = arguments.test_db and test_phases(arguments), ""
     # With buffers the values are views into the map: reading them is what touches the pages.
     with environment.begin(buffers=True) as transaction:
         available = environment.stat()["entries"]
@@ -101,9 +102,11 @@ def main():
                 checksum = zlib.crc32(value, checksum)
                 records, size = records + 1, size + len(value)
                 first = first or time.monotonic() - began
-                if records % arguments.batch == 0 and arguments.compute_ms:
+                if records % arguments.batch == 0:
                     time.sleep(arguments.compute_ms / 1000)
-    print(f"rank {rank}: records={records} bytes={size} checksum={checksum:08x}")
+                    if phases and records // arguments.batch % arguments.test_every == 0:
+                        tested = next(phases)
+    print(f"rank {rank}: records={records} bytes={size} checksum={checksum:08x}{tested}")
     if arguments.time:
         total = time.monotonic() - began
         print(

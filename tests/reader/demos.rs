@@ -58,7 +58,12 @@ fn records_from_the_middle() {
 #[test]
 fn training_and_test_database_in_turn() {
     let test = lmdb(96);
-    same_in_all_modes(&lmdb_reader(&format!("--test-db {} --test-every 5 --test-records 64", test.display())));
+    let reader = lmdb_reader(&format!("--test-db {} --test-every 5 --test-records 64", test.display()));
+    same_in_all_modes(&reader);
+    make_cold(&test.join("data.mdb"));
+    let (_, report) = reader.under(&[]);
+    let requested: Vec<_> = report.files().map(|file| file["requested"].as_u64()).collect();
+    assert!(requested.len() == 2 && requested.iter().all(|&bytes| bytes > Some(32 << 20)), "{:#}", report.0);
 }
 
 #[test]

@@ -2,14 +2,29 @@
 
 use precache_tests::runs::{METHODS, Program};
 use precache_tests::storage::{flat_file, lmdb};
+use std::path::Path;
 
 const PYTHON: &str = "/usr/bin/python3";
 
+/// Whether Python has a module; says so where it has not.
+fn has(module: &str) -> bool {
+    let has = Program::new([PYTHON, "-c", &format!("import {module}")]).alone().status.success();
+    if !has {
+        precache_tests::storage::lacking(&format!("module {module} for {PYTHON}"));
+    }
+    has
+}
+
+/// One of the demonstration's readers with its arguments.
+fn demo(script: &str, data: &Path, arguments: &str) -> Program {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/python").join(script);
+    let arguments = arguments.split_whitespace().map(std::ffi::OsString::from);
+    Program::new([PYTHON.into(), "-B".into(), script.into(), data.into()].into_iter().chain(arguments))
+}
+
 /// Runs Python code with the path of a data file (or an LMDB) as its argument; skips where a module is missing.
 fn unnoticed(module: &str, code: &str, data: std::path::PathBuf, deaths: bool) {
-    let has = Program::new([PYTHON, "-c", &format!("import {module}")]).alone();
-    if !has.status.success() {
-        precache_tests::storage::lacking(&format!("module {module} for {PYTHON}"));
+    if !has(module) {
         return;
     }
     let program = Program::new([PYTHON.into(), "-c".into(), code.into(), data.into_os_string()]);
@@ -98,4 +113,30 @@ print(zlib.crc32(data))
 faulthandler.cancel_dump_traceback_later()
 ";
     unnoticed("faulthandler", code, flat_file(64), false);
+}
+
+/// Contiguous and skipping ranks, training and test data in turn, and no byte left out.
+#[test]
+fn the_demonstrations_readers() {
+    if !has("lmdb") || !has("numpy") {
+        return;
+    }
+    let (records, test_records) = (lmdb(192), lmdb(96));
+    let bytes = flat_file(64);
+    let readers = [
+        ("lmdb_reader.py", &*records, format!("--test-db {} --test-every 2 --test-records 50", test_records.display())),
+        (
+            "memmap_reader.py",
+            &*bytes,
+            format!("--test-file {} --test-every 3 --test-records 2", test_records.join("data.mdb").display()),
+        ),
+    ];
+    for (script, data, phases) in readers {
+        for sharing in ["--processes 3", "--processes 3 --pattern skipping"] {
+            demo(script, data, sharing).must_not_notice(&["--distance=1M", "--size=8M"]);
+        }
+        let in_turn = demo(script, data, &phases);
+        assert!(String::from_utf8_lossy(&in_turn.alone().stdout).contains(" test: "));
+        in_turn.must_not_notice(&["--distance=1M", "--size=8M"]);
+    }
 }

@@ -1,4 +1,4 @@
-/* Expected: mapping a very large file costs neither kernel mappings nor page tables, and forks stay cheap. Prints what
+/* Expected: mapping a very large file costs neither kernel mappings nor page tables. Prints what
  * it costs. */
 #include "common.h"
 
