@@ -4,10 +4,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, Ordering::*};
-use precache_contract::settings::{entries, number, range};
-
-/// Longest value that is taken; a longer one (hundreds of globs) leaves the process alone.
-const CAPACITY: usize = 16 << 10;
+use precache_contract::settings::{CAPACITY, entries, number, range};
 
 /// Longest path that globs are held against.
 pub const PATH: usize = 4096;

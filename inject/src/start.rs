@@ -1,5 +1,5 @@
-//! The constructor: reads the settings and nothing else. No handler is installed, no descriptor opened, no thread
-//! started before a data file is mapped.
+//! The constructor: reads the settings, puts the inherited mask in order, and tells the optimizer that the library was
+//! loaded. No handler is installed, no descriptor kept, no thread started before a data file is mapped.
 
 use crate::handler::stand_in;
 use crate::{handover, settings};

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Way;
-
-/// The smallest usable size: a checkpoint is a page.
-pub const PAGE: u64 = 4096;
+use precache_contract::PAGE;
 
 /// Spacing of checkpoints that `auto` starts from.
 pub const DEFAULT_DISTANCE: u64 = 8 << 20;

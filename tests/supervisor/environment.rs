@@ -116,17 +116,46 @@ fn the_reader_is_told_the_options() {
     values["supervisor"][0].parse::<u32>().unwrap();
 }
 
+/// With the flag the variable does not count, not even if it is unusable; without it it does.
 #[test]
 fn flags_beat_variables() {
-    let mut command = prepared();
-    command
-        .env("PRECACHE_DISTANCE", "1M")
-        .env("PRECACHE_DATA", "a*:b*")
-        .env("PRECACHE_EXCLUDE", "c*:d*")
-        .args(["--distance=2M", "--data=e*"]);
-    let settings = value(&mut command, "PRECACHE_READER");
-    for line in ["distance=2097152", "data=e*", "exclude=c*", "exclude=d*"] {
-        assert!(settings.lines().any(|set| set == line), "{line} in {settings}");
+    let options = [
+        ("DISTANCE", "--distance=2M"),
+        ("SIZE", "--size=64M"),
+        ("THRESHOLD", "--threshold=60"),
+        ("DATA", "--data=e*"),
+        ("EXCLUDE", "--exclude=e*"),
+        ("MIN_FILE", "--min-file=1M"),
+        ("RANGE", "--range=e:0..1M"),
+        ("MODE", "--mode=detect"),
+        ("PROTECT", "--protect=guard"),
+        ("JOBS", "--jobs=3"),
+        ("MAX_INFLIGHT", "--max-inflight=9"),
+        ("ENGINE", "--engine=pread"),
+        ("CACHE_LIMIT", "--cache-limit=1G"),
+        ("PRIVATE_LOCK", "--private-lock=false"),
+        ("QUIET", "--quiet=true"),
+        ("VERBOSE", "--verbose=false"),
+    ];
+    for (variable, flag) in options {
+        let variable = format!("PRECACHE_{variable}");
+        let set = |value: &str| {
+            let mut command = supervisor();
+            command.env("PRECACHE_QUIET", "1").env(&variable, value);
+            command
+        };
+        let unusable = "[";
+        let by_flag = finish(set(unusable).args([flag, "true"]));
+        assert_eq!(by_flag.status.code(), Some(0), "{flag}: {by_flag:?}");
+        let by_variable = finish(set(unusable).arg("true"));
+        assert_eq!(by_variable.status.code(), Some(2), "{variable}: {by_variable:?}");
+        assert!(by_variable.stderr.contains(&variable), "{variable}: {by_variable:?}");
     }
-    assert!(!settings.contains("data=a*"), "{settings}");
+    let loud = finish(supervisor().env("PRECACHE_QUIET", "1").args(["--quiet=false", "true"]));
+    assert!(loud.stderr.contains("nothing accelerated"), "{loud:?}");
+    let report = tempfile::NamedTempFile::new().unwrap();
+    let destination = ["--report".as_ref(), report.path().as_os_str()];
+    let both = finish(supervisor().env("PRECACHE_REPORT", "/proc/absent/report").args(destination).arg("true"));
+    assert!(!both.stderr.contains("/proc/absent"), "{both:?}");
+    assert!(std::fs::metadata(report.path()).unwrap().len() > 0);
 }

@@ -27,6 +27,7 @@ const CASES: &[Case] = &[
     (&["--protect", "no"], &[], ["--protect \"no\"", "auto, guard, mprotect"]),
     (&["--jobs", "0"], &[], ["--jobs \"0\"", "1..=1024"]),
     (&["--jobs", "many"], &[], ["--jobs \"many\"", ""]),
+    (&["--jobs", "9", "--max-inflight", "8"], &[], ["--jobs 9", "at most as many"]),
     (&["--sise", "8M"], &[], ["\"--sise\"", "--size"]),
     (&["--xyzzy"], &[], ["\"--xyzzy\"", "--help"]),
     (&["--size"], &[], ["--size", ""]),
@@ -35,6 +36,7 @@ const CASES: &[Case] = &[
     (&[], &[("PRECACHE_THRESHOLD", "x")], ["PRECACHE_THRESHOLD \"x\"", "from 1 to 99"]),
     (&[], &[("PRECACHE_DATA", "a*:b[")], ["PRECACHE_DATA \"b[\"", "close it"]),
     (&[], &[("PRECACHE_RANGE", "f:2..1")], ["PRECACHE_RANGE \"f:2..1\"", "START < END"]),
+    (&[], &[("PRECACHE_MODE", "")], ["PRECACHE_MODE \"\"", "on, detect, off"]),
     (&[], &[("PRECACHE_MODE", "x")], ["PRECACHE_MODE \"x\"", "on, detect, off"]),
     (&[], &[("PRECACHE_QUIET", "x")], ["PRECACHE_QUIET \"x\"", "true or false"]),
 ];

@@ -6,6 +6,7 @@ mod environment;
 mod input;
 mod library;
 mod process;
+mod reports;
 mod signals;
 mod stage;
 mod targets;

@@ -2,6 +2,9 @@
 //!
 //! The value is a list of `key=value` lines. Keys that repeat (`data`, `exclude`, `range`) are lists.
 
+/// Bytes that the library has room for in the value, with its end; a longer one leaves the process alone.
+pub const CAPACITY: usize = 16 << 10;
+
 /// The variable.
 pub const VARIABLE: &str = "PRECACHE_READER";
 

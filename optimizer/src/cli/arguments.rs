@@ -1,8 +1,11 @@
 //! The options of a run as the user gives them: a table first, resolved in a second step.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::{env, fs, io, path};
+
+use clap::ArgAction::Set;
+use precache_contract::PAGE;
 
 use super::values::{
     SizeOrAuto, Unusable, parse_glob, parse_percent, parse_range, parse_size, parse_size_or_auto, parse_switch,
@@ -20,6 +23,10 @@ pub enum UnusableArguments {
          give a size of at least the distance"
     )]
     SizeBelowDistance { size: u64, distance: u64 },
+    #[error(
+        "--jobs {jobs} is more than --max-inflight {max_inflight}, which no mount may exceed; give at most as many jobs"
+    )]
+    JobsAboveMost { jobs: u16, max_inflight: u16 },
     #[error("cannot place --report {file:?}: {why}; give an absolute path")]
     Report { file: PathBuf, why: io::Error },
 }
@@ -67,9 +74,9 @@ pub struct RunArguments {
     #[arg(long, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// Never have more requests in flight on a mount, for all programs together
-    #[arg(long, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", default_value_t = DEFAULT_MAX_INFLIGHT, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    max_inflight: u16,
+    /// Never have more requests in flight on a mount, for all programs together [default: 64, or --jobs if that is more]
+    #[arg(long, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    max_inflight: Option<u16>,
 
     /// How pages are brought in
     #[arg(long, env = "PRECACHE_ENGINE", hide_env = true, value_enum, default_value = "auto")]
@@ -80,7 +87,7 @@ pub struct RunArguments {
     cache_limit: Option<u64>,
 
     /// Give LMDB readers lock files of their own: for databases that nobody writes meanwhile
-    #[arg(long, env = "PRECACHE_PRIVATE_LOCK", hide_env = true, value_parser = parse_switch)]
+    #[arg(long, env = "PRECACHE_PRIVATE_LOCK", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
     private_lock: bool,
 
     /// Write the report there as JSON, instead of a summary to stderr
@@ -88,11 +95,11 @@ pub struct RunArguments {
     report: Option<PathBuf>,
 
     /// Write nothing to stderr
-    #[arg(short, long, env = "PRECACHE_QUIET", hide_env = true, value_parser = parse_switch)]
+    #[arg(short, long, env = "PRECACHE_QUIET", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
     quiet: bool,
 
     /// Print the summary also with --report
-    #[arg(short, long, env = "PRECACHE_VERBOSE", hide_env = true, value_parser = parse_switch)]
+    #[arg(short, long, env = "PRECACHE_VERBOSE", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
     verbose: bool,
 
     /// The program and its arguments
@@ -143,6 +150,16 @@ impl RunArguments {
             }
             (false, false) => {}
         }
+        // Checkpoints are pages.
+        distance = distance.next_multiple_of(PAGE);
+        size = size.max(distance);
+
+        let max_inflight = match (self.jobs, self.max_inflight) {
+            (Some(jobs), Some(max_inflight)) if jobs > max_inflight => {
+                return Err(UnusableArguments::JobsAboveMost { jobs, max_inflight });
+            }
+            (jobs, given) => given.unwrap_or(DEFAULT_MAX_INFLIGHT.max(jobs.unwrap_or(1))),
+        };
 
         let options = RunOptions {
             distance,
@@ -164,7 +181,7 @@ impl RunArguments {
             },
             protect: self.protect,
             jobs: self.jobs.map(usize::from),
-            max_inflight: usize::from(self.max_inflight),
+            max_inflight: usize::from(max_inflight),
             engine: self.engine.into(),
             cache_limit: self.cache_limit,
             private_lock: self.private_lock,
@@ -189,8 +206,13 @@ fn given_or_variable<T>(
     let Some(values) = env::var_os(variable) else {
         return Ok(given);
     };
+    let unusable = |value: &OsStr| UnusableArguments::Variable {
+        variable,
+        value: value.to_string_lossy().into_owned(),
+        why: Unusable::NotUtf8,
+    };
+    let values = values.to_str().ok_or_else(|| unusable(&values))?;
     values
-        .to_string_lossy()
         .split(separator)
         .filter(|value| !value.is_empty())
         .map(|value| parse(value).map_err(|why| UnusableArguments::Variable { variable, value: value.to_owned(), why }))

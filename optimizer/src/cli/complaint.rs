@@ -44,7 +44,7 @@ fn describe(error: &Error) -> String {
         ErrorKind::InvalidSubcommand => {
             format!("there is no command {value:?}; precache --help lists them")
         }
-        ErrorKind::InvalidValue if value.is_empty() => {
+        ErrorKind::InvalidValue if value.is_empty() && name(&option, &value).starts_with('-') => {
             format!("{option} has no value; give one after it, or see precache-run --help")
         }
         ErrorKind::InvalidValue => format!(
@@ -66,7 +66,7 @@ fn describe(error: &Error) -> String {
 
 /// The option without its value's name, or the variable if the value came from there.
 fn name(option: &str, value: &str) -> String {
-    let flag = option.split(' ').next().unwrap_or(option);
+    let flag = option.split([' ', '[', '=']).next().unwrap_or(option);
     let variable = iter::once("PRECACHE")
         .chain(flag.trim_start_matches('-').split('-'))
         .collect::<Vec<_>>()

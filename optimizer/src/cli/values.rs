@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::options::{DataRange, PAGE};
+use precache_contract::PAGE;
+
+use crate::options::DataRange;
 
 /// A size that the user leaves to precache with `auto`, or gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub enum Unusable {
     TrailingBackslash,
     #[error("a line break cannot be handed to the program's side; match it with '?'")]
     LineBreak,
+    #[error("not UTF-8, which patterns and ranges must be; match other bytes with `?`")]
+    NotUtf8,
     #[error("not a range; give FILE:START..END, such as train.mdb:0..1G")]
     NotARange,
     #[error("its {0} {1:?} is {2}")]

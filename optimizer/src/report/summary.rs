@@ -1,57 +1,64 @@
 //! The report in a few lines, for stderr.
 
 use super::{FileReport, SessionReport};
-use std::fmt::Write;
 
 impl SessionReport {
     /// One line per file, and one per reason why something was not accelerated.
-    pub fn summary(&self) -> String {
-        let mut text = String::new();
-        for file in &self.files {
-            let _ = writeln!(text, "{}", line_of(file));
-        }
-        let trips: u64 = self.readers.iter().map(|reader| reader.trips).sum();
+    pub fn summary(&self) -> Vec<String> {
+        let mut lines: Vec<_> = self.files.iter().map(line_of).collect();
         if !self.files.is_empty() {
+            let trips: u64 = self.readers.iter().map(|reader| reader.trips).sum();
             let mut methods: Vec<_> =
                 self.readers.iter().flat_map(|r| &r.mappings).map(|mapping| mapping.method.as_str()).collect();
             methods.sort_unstable();
             methods.dedup();
             let readers = self.readers.iter().filter(|reader| !reader.mappings.is_empty()).count();
-            let _ =
-                writeln!(text, "{trips} trips in {} ({})", count(readers, "process", "processes"), methods.join(", "));
+            lines.push(format!(
+                "{trips} trips in {} ({})",
+                count(readers as u64, "process", "processes"),
+                methods.join(", ")
+            ));
         }
-        for refused in &self.refused {
-            let _ = writeln!(text, "{}: not accelerated: {}", refused.file.display(), refused.reason);
-        }
-        for trouble in &self.troubles {
-            let _ = writeln!(text, "{trouble}");
-        }
-        for lock in &self.locks {
-            let times = count(lock.count as usize, "time", "times");
-            let _ = match lock.private {
-                true => writeln!(text, "{}: a private lock file instead, {times}", lock.file.display()),
-                false => writeln!(
-                    text,
-                    "warning: {} was opened for writing, {times}, with the shared lock file: readers with private lock \
-                     files do not protect the pages that they read from its writer",
-                    lock.file.display()
-                ),
-            };
-        }
+        let private = self.locks.iter().filter(|lock| lock.private);
+        lines.extend(private.map(|lock| {
+            format!("{}: a private lock file instead, {}", lock.file.display(), count(lock.count, "time", "times"))
+        }));
+        lines.extend(self.shortcomings());
+        lines
+    }
+
+    /// What was not accelerated, and what the user should know of: one line each.
+    pub fn shortcomings(&self) -> Vec<String> {
+        let mut lines: Vec<_> = self
+            .refused
+            .iter()
+            .map(|refused| format!("{}: not accelerated: {}", refused.file.display(), refused.reason))
+            .chain(self.troubles.iter().cloned())
+            .collect();
+        let shared = self.locks.iter().filter(|lock| !lock.private);
+        lines.extend(shared.map(|lock| {
+            format!(
+                "warning: {} was opened for writing, {}, with the shared lock file: readers with private lock files do not \
+                 protect the pages that they read from its writer",
+                lock.file.display(),
+                count(lock.count, "time", "times")
+            )
+        }));
         let mut reasons: Vec<_> = self.readers.iter().flat_map(|reader| &reader.refusals).map(|r| &r.reason).collect();
         reasons.sort_unstable();
         reasons.dedup();
-        for reason in reasons.into_iter().filter(|reason| !self.refused.iter().any(|r| r.reason == **reason)) {
-            let _ = writeln!(text, "a mapping was let go of: {reason}");
-        }
+        let untold = reasons.into_iter().filter(|reason| !self.refused.iter().any(|r| r.reason == **reason));
+        lines.extend(untold.map(|reason| format!("a mapping was let go of: {reason}")));
         if self.files.is_empty() && self.refused.is_empty() {
-            text.push_str(if self.loaded {
-                "nothing accelerated: no file that qualifies was mapped (--min-file, --data, --exclude)\n"
+            let why = if self.loaded {
+                "no process with the library in it mapped 1 MiB or more of a file that qualifies (--min-file, --data, \
+                 --exclude, --range)"
             } else {
-                "nothing accelerated: the program did not load the library (LD_PRELOAD was stripped or ignored)\n"
-            });
+                "the program did not load the library (LD_PRELOAD was stripped or ignored)"
+            };
+            lines.push(format!("nothing accelerated: {why}"));
         }
-        text
+        lines
     }
 }
 
@@ -66,7 +73,7 @@ fn line_of(file: &FileReport) -> String {
     )
 }
 
-fn count(n: usize, one: &str, many: &str) -> String {
+fn count(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
@@ -103,7 +110,10 @@ mod tests {
 
     #[test]
     fn silence_is_explained() {
-        assert!(SessionReport::default().summary().contains("did not load"));
-        assert!(SessionReport { loaded: true, ..Default::default() }.summary().contains("no file that qualifies"));
+        let told = |report: SessionReport| (report.summary(), report.shortcomings());
+        let (summary, shortcomings) = told(SessionReport::default());
+        assert!(summary == shortcomings && summary.concat().contains("did not load"), "{summary:?}");
+        let (summary, shortcomings) = told(SessionReport { loaded: true, ..Default::default() });
+        assert!(summary == shortcomings && summary.concat().contains("file that qualifies"), "{summary:?}");
     }
 }

@@ -26,6 +26,7 @@ pub use self::outcome::RunReport;
 use self::launch::{LaunchError, Program, Started};
 use self::library::{Library, LibraryError};
 use self::optimizer::Optimizer;
+use self::outcome::Destination;
 use self::sentry::Sentry;
 use self::signals::Inbox;
 use self::target::NotInjected;
@@ -41,12 +42,16 @@ enum NotAccelerated {
     Library(#[from] LibraryError),
     #[error("cannot reach the optimizer: {0}")]
     Optimizer(#[from] link::Error),
+    #[error(transparent)]
+    Settings(#[from] settings::TooLong),
 }
 
 /// What the program is injected with, and who serves it.
 struct Injection {
     library: Library,
     optimizer: Optimizer,
+    /// What the library is told, as `PRECACHE_READER`.
+    settings: OsString,
 }
 
 pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
@@ -54,11 +59,12 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
         return run_alone(command);
     }
     let start = Instant::now();
+    let destination = options.report.as_deref().map(Destination::open);
     let (mut injection, mut reasons) = match prepare(options, command) {
         Ok(injection) => (Some(injection), Vec::new()),
         Err(why) => (None, vec![not_accelerated(options, &why)]),
     };
-    let environment = settings::environment(options, injection.as_ref());
+    let environment = settings::environment(injection.as_ref());
     let program = Program::new(command, environment);
     let Supervised { inbox, sentry, started } = match supervised(&program) {
         Ok(supervised) => supervised,
@@ -79,12 +85,15 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
     if let Some(Injection { optimizer, .. }) = injection {
         report.optimizer_restarts = optimizer.restarts();
         match optimizer.finish() {
-            Ok(session) => report.session = Some(session),
+            Ok(session) => {
+                reasons.extend(session.shortcomings());
+                report.session = Some(session);
+            }
             Err(why) => reasons.push(not_accelerated(options, &why)),
         }
     }
     report.reasons = reasons;
-    report.publish(options);
+    report.publish(destination, options);
     outcome::pass_on(end)
 }
 
@@ -92,7 +101,10 @@ fn prepare(options: &RunOptions, command: &[OsString]) -> Result<Injection, NotA
     if let Some(why) = command.first().and_then(|name| target::reason_against(name)) {
         return Err(why.into());
     }
-    Ok(Injection { library: Library::unpack()?, optimizer: Optimizer::start(options)? })
+    let library = Library::unpack()?;
+    let optimizer = Optimizer::start(options)?;
+    let settings = settings::of_readers(options, &optimizer, library.path())?;
+    Ok(Injection { library, optimizer, settings })
 }
 
 /// The program under way, and who passes its signals on.

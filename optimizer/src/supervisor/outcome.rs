@@ -1,14 +1,15 @@
 //! The end of a run: what is reported of it, and the status it leaves to our parent.
 
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 use std::ptr;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,55 @@ pub struct RunReport {
     pub reasons: Vec<String>,
     pub optimizer_restarts: u32,
     pub session: Option<SessionReport>,
+}
+
+/// Where the report goes.
+pub enum Destination {
+    /// A pipe or a device, opened before the program has its descriptors: `/dev/stdout`, `/dev/fd/63`.
+    Open(PathBuf, File),
+    /// A file that will be replaced as a whole.
+    Place(PathBuf),
+}
+
+impl Destination {
+    pub fn open(path: &Path) -> Self {
+        let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+        // A pipe without a reader opens when the report is written, and waits for one then.
+        let now = || File::options().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+        match fs::metadata(path) {
+            Ok(_) if !is_file => now().map_or_else(|_| Self::Place(path.into()), |file| Self::Open(path.into(), file)),
+            _ => Self::Place(path.into()),
+        }
+    }
+
+    fn write(self, text: &[u8]) -> Result<(), Unwritable> {
+        let written = match &self {
+            Self::Open(_, file) => write_open(file, text),
+            Self::Place(path) => write_whole(path, text),
+        };
+        let (Self::Open(file, _) | Self::Place(file)) = self;
+        written.map_err(|why| Unwritable { file, why })
+    }
+}
+
+fn write_open(mut file: &File, text: &[u8]) -> io::Result<()> {
+    // Whoever reads the pipe may be slow.
+    fcntl(file, FcntlArg::F_SETFL(OFlag::empty()))?;
+    file.write_all(text)
+}
+
+/// Under another name first: whoever waits for the file finds all of it.
+fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
+    // What a link points to is meant, not the link; a pipe that nobody read from at the start is written to.
+    let path = fs::canonicalize(path).unwrap_or(path.to_owned());
+    if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+        return fs::write(path, text);
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut temporary = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+    temporary.write_all(text)?;
+    temporary.persist(&path)?;
+    Ok(())
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,48 +112,27 @@ impl RunReport {
         }
     }
 
-    /// To the file that was asked for, or else, or if that fails, to stderr.
-    pub fn publish(&self, options: &RunOptions) {
-        let written = match &options.report {
-            Some(file) => self.write(file).map(|()| true),
-            None => Ok(false),
-        };
+    /// To where it was asked for, and what was not accelerated to stderr; all of it, if nothing was asked for or that
+    /// fails.
+    pub fn publish(&self, destination: Option<Destination>, options: &RunOptions) {
+        let written = destination.map(|destination| destination.write(&self.json()));
         if options.quiet {
             return;
         }
-        if let Err(error) = &written {
+        if let Some(Err(error)) = &written {
             message::line(&error.to_string());
         }
-        if options.verbose || !written.unwrap_or(false) {
-            self.summarize();
-        }
-    }
-
-    fn summarize(&self) {
-        // The reasons against have been told when they arose.
+        // The reasons against all of it have been told when they arose.
         let Some(session) = &self.session else { return };
-        for line in session.summary().lines() {
-            message::line(line);
-        }
+        let is_short = matches!(written, Some(Ok(()))) && !options.verbose;
+        let lines = if is_short { session.shortcomings() } else { session.summary() };
+        lines.iter().for_each(|line| message::line(line));
     }
 
-    /// Under another name first: whoever waits for the file finds all of it.
-    fn write(&self, file: &Path) -> Result<(), Unwritable> {
-        let write = || -> io::Result<()> {
-            let mut text = serde_json::to_vec_pretty(self)?;
-            text.push(b'\n');
-            // A pipe or a device is written to; replacing it is nobody's wish.
-            if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
-                return fs::write(file, text);
-            }
-            let folder = file.parent().unwrap_or(Path::new("/"));
-            let mut temporary =
-                tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
-            temporary.write_all(&text)?;
-            temporary.persist(file)?;
-            Ok(())
-        };
-        write().map_err(|why| Unwritable { file: file.to_owned(), why })
+    fn json(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        text.push(b'\n');
+        text
     }
 }
 

@@ -9,21 +9,30 @@ use super::launch::{environment as inherited, set_variable, variable};
 use super::library::preload;
 use super::optimizer::Optimizer;
 use crate::options::RunOptions;
+use precache_contract::settings::CAPACITY;
+
+/// The library has no room for all that it should be told.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "--data, --exclude and --range are too long for the injected library: {0} bytes with all else that it is told, of {most} \
+     at most; give fewer of them, or shorter ones",
+    most = CAPACITY - 1
+)]
+pub struct TooLong(usize);
 
 /// The program's environment: ours, with these two changed if it is injected.
-pub fn environment(options: &RunOptions, injection: Option<&Injection>) -> Vec<CString> {
+pub fn environment(injection: Option<&Injection>) -> Vec<CString> {
     let mut environment = inherited();
-    if let Some(Injection { library, optimizer }) = injection {
+    if let Some(Injection { library, settings, .. }) = injection {
         let libraries = preload(library.path(), variable(&environment, "LD_PRELOAD"));
         set_variable(&mut environment, "LD_PRELOAD", &libraries);
-        let settings = reader_settings(options, optimizer, library.path());
-        set_variable(&mut environment, "PRECACHE_READER", &settings);
+        set_variable(&mut environment, "PRECACHE_READER", settings);
     }
     environment
 }
 
 /// One `key=value` a line; keys of lists repeat.
-fn reader_settings(options: &RunOptions, optimizer: &Optimizer, library: &Path) -> OsString {
+pub fn of_readers(options: &RunOptions, optimizer: &Optimizer, library: &Path) -> Result<OsString, TooLong> {
     let mut settings = Settings::default();
     settings.add("socket", optimizer.client().socket_name());
     settings.add("library", library);
@@ -44,7 +53,7 @@ fn reader_settings(options: &RunOptions, optimizer: &Optimizer, library: &Path) 
         value.push(format!(":{}..{}", range.start, range.end));
         settings.add("range", value);
     }
-    settings.0
+    if settings.0.len() < CAPACITY { Ok(settings.0) } else { Err(TooLong(settings.0.len())) }
 }
 
 #[derive(Default)]
