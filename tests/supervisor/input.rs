@@ -27,7 +27,6 @@ const CASES: &[Case] = &[
     (&["--protect", "no"], &[], ["--protect \"no\"", "auto, guard, mprotect"]),
     (&["--jobs", "0"], &[], ["--jobs \"0\"", "1..=1024"]),
     (&["--jobs", "many"], &[], ["--jobs \"many\"", ""]),
-    (&["--jobs", "9", "--max-inflight", "8"], &[], ["--jobs 9", "at most as many"]),
     (&["--sise", "8M"], &[], ["\"--sise\"", "--size"]),
     (&["--xyzzy"], &[], ["\"--xyzzy\"", "--help"]),
     (&["--size"], &[], ["--size", ""]),

@@ -23,10 +23,6 @@ pub enum UnusableArguments {
          give a size of at least the distance"
     )]
     SizeBelowDistance { size: u64, distance: u64 },
-    #[error(
-        "--jobs {jobs} is more than --max-inflight {max_inflight}, which no mount may exceed; give at most as many jobs"
-    )]
-    JobsAboveMost { jobs: u16, max_inflight: u16 },
     #[error("cannot place --report {file:?}: {why}; give an absolute path")]
     Report { file: PathBuf, why: io::Error },
 }
@@ -154,12 +150,8 @@ impl RunArguments {
         distance = distance.next_multiple_of(PAGE);
         size = size.max(distance);
 
-        let max_inflight = match (self.jobs, self.max_inflight) {
-            (Some(jobs), Some(max_inflight)) if jobs > max_inflight => {
-                return Err(UnusableArguments::JobsAboveMost { jobs, max_inflight });
-            }
-            (jobs, given) => given.unwrap_or(DEFAULT_MAX_INFLIGHT.max(jobs.unwrap_or(1))),
-        };
+        // A bound that was given holds for all; that which was not gives way to the jobs asked for.
+        let max_inflight = self.max_inflight.unwrap_or(DEFAULT_MAX_INFLIGHT.max(self.jobs.unwrap_or(1)));
 
         let options = RunOptions {
             distance,
