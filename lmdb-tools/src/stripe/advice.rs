@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use crate::size::Bytes;
+
 /// Where the paper's measurements were best (its figure 8): windows of 50 MB, checkpoints every 8 to 10.
 const WINDOW: u64 = 48 << 20;
 /// Checkpoints to a window: the last one must fall into its final quarter (the pre-cache threshold is 75 %).
@@ -61,9 +63,30 @@ impl Workload {
         Advice { stripe_size, stripe_count: self.stripe_count(stripe_size, size), distance, size }
     }
 
+    /// What of the advice does not fit: stripes, or a machine with so many bytes of memory; a line each.
+    pub fn doubts(&self, advice: &Advice, memory: Option<u64>) -> Vec<String> {
+        let (wanted, stripe, window) = (self.at_a_time(), advice.stripe_size, advice.size);
+        let too_small = (wanted > stripe).then(|| {
+            format!("a node reads {} at a time, and no stripe can be larger than {}", Bytes(wanted), Bytes(stripe))
+        });
+        let too_large = memory.filter(|&memory| window > memory).map(|memory| {
+            format!(
+                "this machine has {} of memory for windows of {}: give precache-run a smaller --size there",
+                Bytes(memory),
+                Bytes(window)
+            )
+        });
+        too_small.into_iter().chain(too_large).collect()
+    }
+
+    /// Bytes that a node reads at a time.
+    fn at_a_time(&self) -> u64 {
+        self.batch_bytes.saturating_mul(u64::from(self.gpus))
+    }
+
     /// Rounded up, so that what a node reads at a time never spans more stripes than it must.
     fn stripe_size(&self) -> u64 {
-        let wanted = self.batch_bytes.saturating_mul(u64::from(self.gpus)).clamp(1, LARGEST);
+        let wanted = self.at_a_time().clamp(1, LARGEST);
         let rounded = wanted.next_multiple_of(self.align);
         if self.power_of_two {
             return rounded.next_power_of_two().min(LARGEST_POWER);
@@ -121,6 +144,16 @@ mod tests {
         assert_eq!(count(Workload { file_size: Some(20 << 20), ..PAPER }), 2);
         assert_eq!(count(Workload { file_size: Some(0), ..PAPER }), 1);
         assert_eq!(count(Workload { file_size: None, ..PAPER }), 4);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let doubts = |workload: Workload, memory| workload.doubts(&workload.advice(), memory);
+        assert_eq!(doubts(PAPER, Some(1 << 30)), Vec::<String>::new());
+        let huge = Workload { batch_bytes: 5 << 30, ..PAPER };
+        assert_eq!(doubts(huge, None), ["a node reads 10 GiB at a time, and no stripe can be larger than 4.0 GiB"]);
+        let small_machine = doubts(huge, Some(1 << 30));
+        assert!(small_machine[1].contains("1 GiB of memory for windows of 4.0 GiB"), "{small_machine:?}");
     }
 
     proptest! {

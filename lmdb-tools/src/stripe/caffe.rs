@@ -11,7 +11,7 @@ pub enum Error {
     Solver { field: &'static str, file: String },
     #[error("no layer of the TRAIN phase reads a database (a layer with data_param); give --batch-size")]
     NoDataLayer,
-    #[error("layer \"{layer}\": batch_size is \"{text}\", not a number above 0")]
+    #[error("layer \"{layer}\": its batch size is \"{text}\", not a number above 0")]
     BatchSize { layer: String, text: String },
     #[error("no data layer of the TRAIN phase is called \"{name}\"; there are: {known}")]
     NoSuchLayer { name: String, known: String },
@@ -31,14 +31,17 @@ pub struct DataLayer {
 
 /// The data layers of the TRAIN phase, in the order of the file.
 pub fn data_layers(text: &str) -> Result<Vec<DataLayer>, Error> {
-    let net = Message::parse(text)?;
-    // `layers` is the field's name in files of the first version.
+    let file = Message::parse(text)?;
+    // A solver may hold its network instead of naming its file.
+    let held = ["train_net_param", "net_param"].into_iter().find_map(|field| file.messages(field).last());
+    let net = held.unwrap_or(&file);
+    // `layers` is the field's name in files of the first versions.
     let layers = net.messages("layer").chain(net.messages("layers"));
     let found: Vec<_> = layers.filter(|layer| in_training(layer)).filter_map(data_layer).collect::<Result<_, _>>()?;
     if !found.is_empty() {
         return Ok(found);
     }
-    match ["net", "train_net"].into_iter().find_map(|field| Some((field, net.word(field)?))) {
+    match ["net", "train_net"].into_iter().find_map(|field| Some((field, file.word(field)?))) {
         Some((field, file)) => Err(Error::Solver { field, file: file.into() }),
         None => Err(Error::NoDataLayer),
     }
@@ -65,9 +68,14 @@ pub fn choose<'a>(layers: &'a [DataLayer], name: Option<&str>, database: Option<
 }
 
 fn data_layer(layer: &Message) -> Option<Result<DataLayer, Error>> {
-    let data = layer.messages("data_param").last()?;
+    let (layer, data, batch_size) = match layer.messages("layer").last() {
+        // The version before the first, where a layer holds all that concerns it (upgrade_proto.cpp, `UpgradeV0LayerParameter`).
+        Some(inner) if inner.word("type") == Some("data") => (inner, inner, "batchsize"),
+        Some(_) => return None,
+        None => (layer, layer.messages("data_param").last()?, "batch_size"),
+    };
     let name = layer.word("name").unwrap_or_default().to_owned();
-    let text = data.word("batch_size").unwrap_or_default();
+    let text = data.word(batch_size).unwrap_or_default();
     Some(match text.parse() {
         Ok(batch_size) if batch_size > 0 => {
             Ok(DataLayer { name, source: data.word("source").unwrap_or_default().into(), batch_size })
@@ -126,6 +134,23 @@ mod tests {
     #[test]
     fn the_first_version_of_the_format() {
         assert_eq!(batches("layers { name: 'd' type: DATA data_param { source: 'x' batch_size: 256 } }"), [256]);
+    }
+
+    #[test]
+    fn the_version_before_the_first() {
+        let text = "layers { layer { name: 'd' type: 'data' source: '/data/ilsvrc12-train-leveldb' batchsize: 256 } top: 'data' }
+                    layers { layer { name: 'i' type: 'images' source: 'list.txt' batchsize: 10 } top: 'data' }";
+        let layers = data_layers(text).unwrap();
+        let expected = DataLayer { name: "d".into(), source: "/data/ilsvrc12-train-leveldb".into(), batch_size: 256 };
+        assert_eq!(layers, [expected]);
+    }
+
+    #[test]
+    fn a_solver_that_holds_its_network() {
+        let (train, test) = (layer("data", "x", 32, "include { phase: TRAIN }"), layer("data", "x", 50, ""));
+        assert_eq!(batches(&format!("base_lr: 0.01 net_param {{ {train} }}")), [32]);
+        assert_eq!(batches(&format!("train_net_param {{ {train} }} test_net_param {{ {test} }} test_iter: 5")), [32]);
+        assert_eq!(data_layers("net_param { name: 'empty' }"), Err(Error::NoDataLayer));
     }
 
     #[test]

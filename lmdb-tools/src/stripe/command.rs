@@ -1,10 +1,10 @@
 //! The commands that lay a file out as advised, for each kind of file system.
 
 use super::advice::Advice;
-use super::lov::Layout;
+use super::lov::{Component, Layout};
 use crate::filesystem::Kind;
 use crate::shell::quoted;
-use crate::size::Bytes;
+use crate::size::{self, Bytes};
 
 /// What the advice is about.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub struct Plan {
 
 pub fn plan(subject: &Subject<'_>, advice: &Advice) -> Plan {
     match subject.kind {
-        Kind::Lustre => lustre(subject, advice),
+        Kind::Lustre | Kind::Fefs => lustre(subject, advice),
         Kind::BeeGfs => beegfs(subject, advice),
         Kind::Gpfs => Plan {
             command: None,
@@ -38,7 +38,7 @@ pub fn plan(subject: &Subject<'_>, advice: &Advice) -> Plan {
                     .into(),
                 format!(
                     "see that size with `mmlsfs DEVICE -B`; a file system made for this would have `mmcrfs ... -B {}`",
-                    Bytes(advice.stripe_size.next_power_of_two().min(16 << 20)).to_string().replace(" MiB", "M")
+                    size::flag(advice.stripe_size.next_power_of_two().min(16 << 20))
                 ),
             ],
         },
@@ -49,44 +49,78 @@ pub fn plan(subject: &Subject<'_>, advice: &Advice) -> Plan {
     }
 }
 
+/// Layouts are given when a file is made. Lustre makes it anew by itself; FEFS has no word for that, nor for layouts in parts.
 fn lustre(subject: &Subject<'_>, advice: &Advice) -> Plan {
     let (stripe, count, path) = (advice.stripe_size, advice.stripe_count, quoted(subject.path));
-    if subject.size.is_none_or(|size| size == 0) && subject.layout.is_none_or(|layout| !layout.composite) {
-        let fresh = subject.size.is_none();
-        let note = if fresh { "the file gets this layout when it is made" } else { "the file is empty" };
+    let main = subject.layout.and_then(|layout| layout.main(subject.size.unwrap_or(0)));
+    // What an administrator chose for the file stays: without a word a new layout is in no pool.
+    let pool = main.and_then(|main| main.pool.as_ref()).map(|pool| format!(" -p {}", quoted(pool))).unwrap_or_default();
+    let layout = format!("-S {stripe} -c {count}{pool}");
+    if subject.size.is_none() {
         return Plan {
-            command: Some(format!("lfs setstripe -S {stripe} -c {count} {path}")),
-            notes: vec![note.into()],
+            command: Some(format!("lfs setstripe {layout} {path}")),
+            notes: vec!["the file gets this layout when it is made".into()],
         };
     }
-    let mut notes = Vec::new();
-    if let Some(main) = subject.layout.and_then(|layout| layout.main(subject.size.unwrap_or(0))) {
-        if u64::from(main.stripe_size) == stripe && i64::from(main.stripe_count) == count {
-            return Plan { command: None, notes: vec![format!("it has that layout already: {main}")] };
-        }
-        notes.push(format!("now: {main}"));
-        if u64::from(main.stripe_size) != stripe {
-            let relation =
-                if u64::from(main.stripe_size) < stripe { "needs several targets" } else { "shares a stripe" };
-            let now = Bytes(main.stripe_size.into());
-            notes.push(format!(
-                "what a node reads at a time {relation} with stripes of {now}, one with {}",
-                Bytes(stripe)
-            ));
-        }
-        if i64::from(main.stripe_count) != count {
-            let advised = if count == -1 { "all".into() } else { count.to_string() };
-            notes.push(format!("targets: {} now, {advised} advised for what reads it at a time", main.stripe_count));
-        }
+    let mut notes = match main.map(|main| differences(main, advice)) {
+        Some(Differences::None(why)) => return Plan { command: None, notes: vec![why] },
+        Some(Differences::Some(why)) => why,
+        None => Vec::new(),
+    };
+    let mirrors = subject.layout.map_or(1, |layout| layout.mirrors);
+    if mirrors > 1 {
+        notes.push(format!(
+            "it has {mirrors} mirrors, each with a layout of its own: add one with the advised layout (`lfs mirror extend -N \
+             {layout} {path}`), then drop an old one (`lfs mirror split -d --mirror-id ID {path}`; `lfs getstripe` has the ids)"
+        ));
+        return Plan { command: None, notes };
     }
-    // The first stripe alone on one target: opening the database and small files cost one server.
-    let command = format!("lfs migrate -E {stripe} -S {stripe} -c 1 -E -1 -S {stripe} -c {count} {path}");
-    notes.push(format!(
-        "without progressive layouts (Lustre before 2.10, FEFS), copy it: lfs setstripe -S {stripe} -c {count} {path}.new && \
-         cp {path} {path}.new && mv {path}.new {path}"
-    ));
+    let new = quoted(format!("{}.new", subject.path));
+    let copy = format!("lfs setstripe {layout} {new} && cp -p {path} {new} && mv {new} {path}");
+    let command = if subject.kind == Kind::Fefs {
+        notes.push("where lfs is that of Lustre 1.8, the option for the stripe size is -s".into());
+        copy
+    } else {
+        notes.push(format!("without progressive layouts (Lustre before 2.10), copy it: {copy}"));
+        // The first stripe alone on one target: opening the database and small files cost one server.
+        format!("lfs migrate -E {stripe} -S {stripe} -c 1{pool} -E -1 {layout} {path}")
+    };
     notes.push("nobody may write the file meanwhile; readers that have it open keep what they mapped".into());
     Plan { command: Some(command), notes }
+}
+
+/// How a present layout compares with the advised one.
+enum Differences {
+    /// It is as good; why.
+    None(String),
+    Some(Vec<String>),
+}
+
+fn differences(main: &Component, advice: &Advice) -> Differences {
+    let (stripe, count) = (advice.stripe_size, advice.stripe_count);
+    let (size_now, count_now) = (u64::from(main.stripe_size), i64::from(main.stripe_count));
+    let mut notes = vec![format!("now: {main}")];
+    if main.on_metadata_target {
+        return Differences::Some(notes);
+    }
+    if size_now == stripe && count == -1 {
+        let note = format!("it has that stripe size already: {main}; to have their number judged, give --osts N");
+        return Differences::None(note);
+    }
+    if size_now == stripe && count_now == count {
+        return Differences::None(format!("it has that layout already: {main}"));
+    }
+    if size_now != stripe {
+        let relation = if size_now < stripe { "needs several targets" } else { "shares a stripe" };
+        let (now, then) = (Bytes(size_now), Bytes(stripe));
+        notes.push(format!("what a node reads at a time {relation} with stripes of {now}, one with {then}"));
+    }
+    if count_now != count {
+        let number = |count: i64| if count == -1 { "all".into() } else { count.to_string() };
+        let (now, then) = (number(count_now), number(count));
+        notes.push(format!("targets: {now} now, {then} advised for what reads it at a time"));
+    }
+    Differences::Some(notes)
 }
 
 /// BeeGFS keeps patterns for directories and gives them to new files. It has no word for "all targets".

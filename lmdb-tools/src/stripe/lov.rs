@@ -1,8 +1,7 @@
 //! Lustre's layout of a file, from its extended attribute `lustre.lov`.
 //!
 //! The structures are those of lustre_user.h: `lov_user_md_v1`, `lov_user_md_v3` (the same with a pool's name), and
-//! `lov_comp_md_v1`, a composite of them (progressive file layouts, mirrors). Little-endian as on disk; the client hands
-//! them out in the machine's order, which on every machine that Lustre supports today is the same.
+//! `lov_comp_md_v1`, a composite of them (progressive file layouts, mirrors). Read as little-endian.
 
 use std::fmt;
 
@@ -22,6 +21,8 @@ const COMPOSITE_HEADER: usize = 32;
 const COMPOSITE_ENTRY: usize = 48;
 /// `lmm_stripe_count` of a default that means all targets.
 const ALL_TARGETS: u16 = 0xFFFF;
+/// `lmm_pattern` of a component that has no stripes: its data is on the metadata target (`LOV_PATTERN_MDT`).
+const ON_METADATA_TARGET: u32 = 0x100;
 
 /// Why the attribute cannot be understood.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Layout {
     pub components: Vec<Component>,
     /// The attribute is of the composite kind, so the file system has progressive layouts.
     pub composite: bool,
+    /// How many times the file is there as a whole, each time with components of its own.
+    pub mirrors: u32,
 }
 
 /// One extent of a file with its own striping.
@@ -56,6 +59,8 @@ pub struct Component {
     /// In targets; -1 means all.
     pub stripe_count: i32,
     pub pool: Option<String>,
+    /// Kept on the metadata target (Data-on-MDT): size and count of stripes mean nothing.
+    pub on_metadata_target: bool,
 }
 
 impl Layout {
@@ -63,11 +68,13 @@ impl Layout {
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let attribute = Fields(bytes);
         if attribute.u32(0)? != COMPOSITE {
-            return Ok(Self { components: vec![plain(attribute, 0, u64::MAX)?], composite: false });
+            return Ok(Self { components: vec![plain(attribute, 0, u64::MAX)?], composite: false, mirrors: 1 });
         }
         let count = usize::from(attribute.u16(14)?);
         let components = (0..count).map(|index| component(attribute, COMPOSITE_HEADER + index * COMPOSITE_ENTRY));
-        Ok(Self { components: components.collect::<Result<_, _>>()?, composite: true })
+        // `lcm_mirror_count` is one less than there are.
+        let mirrors = u32::from(attribute.u16(16)?) + 1;
+        Ok(Self { components: components.collect::<Result<_, _>>()?, composite: true, mirrors })
     }
 
     /// The component that holds most of a file of `size` bytes.
@@ -100,7 +107,8 @@ fn plain(layout: Fields<'_>, start: u64, end: u64) -> Result<Component, Error> {
         ALL_TARGETS => -1,
         count => i32::from(count),
     };
-    Ok(Component { start, end, stripe_size: layout.u32(24)?, stripe_count, pool })
+    let on_metadata_target = layout.u32(4)? & ON_METADATA_TARGET != 0;
+    Ok(Component { start, end, stripe_size: layout.u32(24)?, stripe_count, pool, on_metadata_target })
 }
 
 /// Little-endian fields at offsets.
@@ -135,6 +143,9 @@ impl<'a> Fields<'a> {
 
 impl fmt::Display for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.on_metadata_target {
+            return f.write_str("on the metadata target");
+        }
         write!(f, "stripes of {} over ", Bytes(self.stripe_size.into()))?;
         match self.stripe_count {
             -1 => f.write_str("all targets"),
@@ -145,4 +156,4 @@ impl fmt::Display for Component {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -12,6 +12,7 @@ use crate::child::isolated;
 use crate::filesystem::Kind;
 use crate::lmdb::survey::{Distribution, Sizes};
 use crate::lmdb::{Location, look};
+use crate::memory;
 use crate::size::{self, Bytes};
 
 pub mod advice;
@@ -69,9 +70,8 @@ pub struct Args {
 /// File systems that can be asked for by name.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum FileSystem {
-    /// Also FEFS.
-    #[value(alias = "fefs")]
     Lustre,
+    Fefs,
     Beegfs,
     Gpfs,
     Plain,
@@ -133,11 +133,9 @@ impl Args {
         let text = fs::read_to_string(prototxt).map_err(|error| in_file(&error))?;
         let layers = caffe::data_layers(&text).map_err(|error| in_file(&error))?;
         // Caffe names the database's directory.
-        let database = match target.file_name().is_some_and(|name| name == "data.mdb") {
-            true => target.parent().and_then(Path::file_name),
-            false => target.file_name(),
-        };
-        let database = database.and_then(|name| name.to_str());
+        let is_in_directory = target.file_name().is_some_and(|name| name == "data.mdb");
+        let database = if is_in_directory { target.parent() } else { Some(target) };
+        let database = database.and_then(Path::file_name).and_then(|name| name.to_str());
         match caffe::choose(&layers, self.layer.as_deref(), database) {
             Ok(layer) => Ok(layer.batch_size),
             Err(error @ (caffe::Error::Ambiguous { .. } | caffe::Error::NoSuchLayer { .. })) => {
@@ -164,6 +162,7 @@ fn advise(args: &Args, target: &Path, batch: u64, records: &Records) -> anyhow::
     let kind = match args.fs {
         None => Kind::of(target)?,
         Some(FileSystem::Lustre) => Kind::Lustre,
+        Some(FileSystem::Fefs) => Kind::Fefs,
         Some(FileSystem::Beegfs) => Kind::BeeGfs,
         Some(FileSystem::Gpfs) => Kind::Gpfs,
         Some(FileSystem::Plain) => Kind::Local("plain"),
@@ -174,7 +173,7 @@ fn advise(args: &Args, target: &Path, batch: u64, records: &Records) -> anyhow::
         Records::Measured(distribution) => distribution.mean,
     };
     let batch_bytes = advice::batch_bytes(mean, batch);
-    let targets = args.osts.or_else(|| (kind == Kind::Lustre).then(known_targets).flatten());
+    let targets = args.osts.or_else(|| matches!(kind, Kind::Lustre | Kind::Fefs).then(known_targets).flatten());
     let workload = Workload {
         batch_bytes,
         gpus: args.gpus,
@@ -185,9 +184,12 @@ fn advise(args: &Args, target: &Path, batch: u64, records: &Records) -> anyhow::
         power_of_two: kind == Kind::BeeGfs,
     };
     let advice = workload.advice();
-    let layout = layout(target);
+    // On Lustre; elsewhere the attribute does not exist.
+    let attribute = xattr::get_deref(target, "lustre.lov").ok().flatten();
+    let layout = attribute.and_then(|attribute| layout(target, &attribute));
     let path = target.to_string_lossy();
-    let plan = command::plan(&Subject { kind, path: &path, size: file_size, layout: layout.as_ref() }, &advice);
+    let mut plan = command::plan(&Subject { kind, path: &path, size: file_size, layout: layout.as_ref() }, &advice);
+    plan.notes.extend(workload.doubts(&advice, memory::available()));
 
     let mut out = io::stdout().lock();
     if args.json {
@@ -230,10 +232,8 @@ fn write_text(
         "batch         {batch} records, {batch_bytes}; {} GPUs a node read one each at a time",
         workload.gpus
     )?;
-    let rounded_to = match workload.power_of_two {
-        true => "power of two".into(),
-        false => format!("multiple of {}", Bytes(workload.align)),
-    };
+    let rounded_to =
+        if workload.power_of_two { "power of two".into() } else { format!("multiple of {}", Bytes(workload.align)) };
     writeln!(out, "stripe size   {} (rounded up to a {rounded_to})", Bytes(advice.stripe_size))?;
     match advice.stripe_count {
         -1 => writeln!(out, "stripe count  all targets (their number is unknown: give --osts N)")?,
@@ -248,10 +248,9 @@ fn write_text(
     plan.notes.iter().try_for_each(|note| writeln!(out, "              {note}"))
 }
 
-/// The present layout, on Lustre; elsewhere the attribute does not exist.
-fn layout(file: &Path) -> Option<lov::Layout> {
-    let attribute = xattr::get(file, "lustre.lov").ok()??;
-    match lov::Layout::parse(&attribute) {
+/// The present layout, from the attribute `lustre.lov`.
+fn layout(file: &Path, attribute: &[u8]) -> Option<lov::Layout> {
+    match lov::Layout::parse(attribute) {
         Ok(layout) => Some(layout),
         Err(error) => {
             eprintln!("warning: {}: its present layout is not taken into account: {error}", file.display());
