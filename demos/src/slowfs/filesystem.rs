@@ -15,7 +15,7 @@ use fuser::{
 use crate::changes;
 use crate::control::Control;
 use crate::files::Open;
-use crate::shown::SlowFs;
+use crate::shown::{Locks, SlowFs};
 
 /// How long the kernel may remember names and attributes.
 const REMEMBERED: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ impl Filesystem for SlowFs {
         }
         // A directory is listed and searched by several threads at once, as on local file systems.
         let mut wanted = InitFlags::FUSE_PARALLEL_DIROPS;
-        if self.refuse_locks {
+        if self.locks != Locks::OfTheKernel {
             wanted |= InitFlags::FUSE_POSIX_LOCKS | InitFlags::FUSE_FLOCK_LOCKS;
         }
         config.add_capabilities(wanted).map_err(|missing| invalid(&format!("{missing:?}")))
@@ -186,7 +186,10 @@ impl Filesystem for SlowFs {
         _pid: u32,
         reply: ReplyLock,
     ) {
-        reply.error(Errno::ENOLCK);
+        match self.locks {
+            Locks::Forgotten => reply.locked(0, 0, libc::F_UNLCK, 0),
+            _ => reply.error(Errno::ENOLCK),
+        }
     }
 
     fn setlk(
@@ -202,7 +205,10 @@ impl Filesystem for SlowFs {
         _sleep: bool,
         reply: ReplyEmpty,
     ) {
-        reply.error(Errno::ENOLCK);
+        match self.locks {
+            Locks::Forgotten => reply.ok(),
+            _ => reply.error(Errno::ENOLCK),
+        }
     }
 
     fn setattr(

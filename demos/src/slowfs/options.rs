@@ -7,6 +7,7 @@ use clap::Parser;
 use precache_demos::quantity::{duration, rate, size};
 
 use crate::faults::Fault;
+use crate::shown::Locks;
 use crate::storage::Limits;
 
 /// Shows the directory SOURCE at MOUNTPOINT as if it lay on slow storage.
@@ -67,6 +68,10 @@ pub struct Options {
     #[arg(long)]
     pub no_locks: bool,
 
+    /// Take file locks and forget them, so that nobody else sees them
+    #[arg(long, conflicts_with = "no_locks")]
+    pub forget_locks: bool,
+
     /// Fault to inject: KIND@WHERE[,file=GLOB], repeatable. KIND is eio, short or stall:TIME;
     /// WHERE is an offset in the file (1M) or a probability (p=0.001)
     #[arg(long = "fault", value_name = "FAULT")]
@@ -89,6 +94,16 @@ impl Options {
     /// The read-ahead that the kernel is told to do, in bytes.
     pub fn kernel_readahead(&self) -> u64 {
         if self.no_willneed { 0 } else { self.readahead }
+    }
+
+    pub fn locks(&self) -> Locks {
+        if self.no_locks {
+            Locks::Refused
+        } else if self.forget_locks {
+            Locks::Forgotten
+        } else {
+            Locks::OfTheKernel
+        }
     }
 }
 

@@ -30,7 +30,17 @@ pub struct SlowFs {
     pub max_background: u16,
     keep_cache: bool,
     pub writable: bool,
-    pub refuse_locks: bool,
+    pub locks: Locks,
+}
+
+/// What becomes of file locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locks {
+    /// The kernel keeps them: all processes of this machine see them.
+    OfTheKernel,
+    Refused,
+    /// Taken, and nobody else sees them.
+    Forgotten,
 }
 
 impl SlowFs {
@@ -44,7 +54,7 @@ impl SlowFs {
             max_background: options.max_background,
             keep_cache: options.keep_cache,
             writable: options.writable,
-            refuse_locks: options.no_locks,
+            locks: options.locks(),
         })
     }
 
