@@ -50,7 +50,7 @@ tools-bench: tools-demo
 
 # Headers of libacl, what the tests look through, and the runtimes that they run.
 TEST_PACKAGES := acl attr binutils default-jdk-headless fuse3 gcc gdb golang-go libacl1-dev libc6-dev libeatmydata1 \
-	libjemalloc2 lmdb-utils make nodejs pkg-config procps python3 python3-lmdb python3-numpy python3-torch strace \
+	libjemalloc2 lmdb-utils make nodejs pkg-config procps python3 python3-lmdb python3-numpy python3-torch strace time \
 	util-linux
 tools-test:
 	@dpkg -s $(TEST_PACKAGES) > /dev/null 2>&1 || \

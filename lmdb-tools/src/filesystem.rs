@@ -13,8 +13,9 @@ use crate::lmdb::Location;
 /// File systems that matter here; the names of the rest are for people only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Lustre, or FEFS, which is made from it and carries its number.
     Lustre,
+    /// Fujitsu's descendant of Lustre; known by name only, for what it calls itself in statfs(2) is not documented.
+    Fefs,
     BeeGfs,
     Gpfs,
     /// Another one that several machines may share.
@@ -62,6 +63,7 @@ impl Kind {
     pub fn name(self) -> String {
         match self {
             Self::Lustre => "lustre".into(),
+            Self::Fefs => "fefs".into(),
             Self::BeeGfs => "beegfs".into(),
             Self::Gpfs => "gpfs".into(),
             Self::Fuse => "fuse".into(),
@@ -70,10 +72,25 @@ impl Kind {
         }
     }
 
-    /// Whether other machines may use the same files, as far as can be known: no news is bad news.
-    pub fn may_be_shared(self) -> bool {
-        !matches!(self, Self::Local(_))
+    /// By what other machines may use the same files, as far as can be known (no news is bad news); none where they cannot.
+    pub fn shared_by(self) -> Option<String> {
+        match self {
+            Self::Local(name) => is_nfs_server().then(|| format!("{name}, and this machine is an NFS server")),
+            other => Some(other.name()),
+        }
     }
+}
+
+/// Whether the kernel serves files of this machine to others. Those who use them from there have no process here.
+fn is_nfs_server() -> bool {
+    // What it serves at present, and what exportfs(8) told it to.
+    let tables = ["/proc/fs/nfsd/exports", "/var/lib/nfs/etab"];
+    tables.into_iter().any(|table| fs::read_to_string(table).is_ok_and(|table| has_exports(&table)))
+}
+
+/// Whether a table of exports has entries: lines other than comments (exports(5)).
+fn has_exports(table: &str) -> bool {
+    table.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
 /// The read-ahead of the mount that `path` lies on, in bytes; none where the system does not say.
@@ -146,11 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn exports() {
+        let none = "# Version 1.1\n# Path Client(Flags) # IPs\n";
+        assert!(!has_exports("") && !has_exports(none));
+        assert!(has_exports(&format!("{none}/data\t*(ro,root_squash,sync,wdelay)\n")));
+    }
+
+    #[test]
     fn kinds() {
         assert_eq!(Kind::from_magic(0x0BD0_0BD0), Kind::Lustre);
         assert_eq!(Kind::from_magic(0xFFFF_FFFF_FF53_4D42), Kind::Shared("smb"));
-        assert!(Kind::Fuse.may_be_shared() && Kind::Unknown(1).may_be_shared());
-        assert!(!Kind::Local("ext4").may_be_shared());
+        assert_eq!(Kind::Fuse.shared_by().as_deref(), Some("fuse"));
+        assert!(Kind::Unknown(1).shared_by().is_some());
         assert!(Kind::of(Path::new("/no/such/file")).is_ok());
     }
 }

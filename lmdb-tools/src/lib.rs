@@ -69,6 +69,14 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     kind == Some(io::ErrorKind::BrokenPipe)
 }
 
+/// What the machine lacks for a test; under PRECACHE_TESTS_COMPLETE, which a machine with everything sets, that is a
+/// failure.
+#[cfg(test)]
+fn lacking(what: &str) {
+    assert!(env::var_os("PRECACHE_TESTS_COMPLETE").is_none(), "this machine should have {what}");
+    eprintln!("not all is tested: there is no {what} here");
+}
+
 /// A message in the form in which the program that mounts these commands gives its own: its name, and what is wrong.
 fn complain(error: &anyhow::Error) {
     let program = env::args_os().next().unwrap_or_default();

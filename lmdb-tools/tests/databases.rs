@@ -274,6 +274,41 @@ fn the_commands_of_the_doctor_work() {
     }
 }
 
+/// One that holds a single database and one that holds two, in both conventions.
+#[test]
+fn a_map_that_is_nearly_full() {
+    if !have_py_lmdb() || !have("mdb_load", &["-V"]) {
+        return;
+    }
+    let script = r#"
+import lmdb, os, sys
+path, named = sys.argv[1], sys.argv[2] == "named"
+env = lmdb.open(path, map_size=1 << 20, max_dbs=2, subdir=os.path.isdir(path))
+dbs = [env.open_db(name) for name in (b"images", b"labels")] if named else [None]
+try:
+    for i in range(1000):
+        with env.begin(write=True) as txn:
+            for db in dbs: txn.put(b"%08d" % i, b"x" * 1000, db=db, append=True)
+except lmdb.MapFullError: pass
+"#;
+    let dir = directory();
+    for (subdir, named) in [(true, "single"), (false, "named")] {
+        let shell = dir.path().join(named);
+        let db = shell.join("it's full");
+        fs::create_dir_all(if subdir { &db } else { &shell }).unwrap();
+        python_ok(script, &[db.to_str().unwrap(), named]);
+        let findings = json(&succeed(&["lmdb", "doctor", "--json", db.to_str().unwrap()]));
+        let map_size = findings.as_array().unwrap().iter().find(|found| found["subject"] == "map size").unwrap();
+        assert_eq!(map_size["hurts"], true, "{map_size}");
+        let command = map_size["command"].as_str().unwrap();
+        let output = Command::new("sh").args(["-ec", command]).current_dir(&shell).output().unwrap();
+        assert!(output.status.success(), "{command}: {output:?}");
+        let (old, new) = (info(&db), info(&shell.join("NEW")));
+        assert_eq!(new["map_size"], 2 << 20, "{command}");
+        assert_eq!((&new["values"], &new["value_bytes"]), (&old["values"], &old["value_bytes"]));
+    }
+}
+
 #[test]
 fn too_little_address_space_is_named() {
     if !have_py_lmdb() {

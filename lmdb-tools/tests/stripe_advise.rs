@@ -18,6 +18,23 @@ fn the_papers_case() {
     assert!(text.contains("12 MiB") && text.contains("--distance 8M --size 48M"), "{text}");
 }
 
+/// FEFS cannot move a file to another layout: it is copied.
+#[test]
+fn a_file_on_fefs_is_copied() {
+    let dir = directory();
+    let file = dir.path().join("data.mdb");
+    fs::write(&file, "x").unwrap();
+    let file = file.to_str().unwrap();
+    let args = ["stripe-advise", file, "--sample-bytes", "24K", "--batch-size", "256", "--gpus", "2", "--json"];
+    let advice = json(&succeed(&[&args[..], &["--fs", "fefs", "--osts", "4"]].concat()));
+    assert_eq!(advice["file_system"], "fefs");
+    let expected =
+        format!("lfs setstripe -S 12582912 -c 1 {file}.new && cp -p {file} {file}.new && mv {file}.new {file}");
+    assert_eq!(advice["command"], expected);
+    let advice = json(&succeed(&[&args[..], &["--fs", "lustre", "--osts", "4"]].concat()));
+    assert!(advice["command"].as_str().unwrap().starts_with("lfs migrate "), "{advice}");
+}
+
 #[test]
 fn beegfs_is_told_what_it_is_set_to() {
     let args = ["stripe-advise", "/scratch/new.mdb", "--sample-bytes", "24K", "--batch-size", "256", "--gpus", "2"];

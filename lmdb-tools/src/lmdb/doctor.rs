@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::info::Info;
 use super::{Location, Target, look};
 use crate::filesystem::{self, Kind, Locks};
+use crate::lockfile::Safety;
 use crate::memory;
 
 mod checks;
@@ -30,6 +31,10 @@ pub struct Facts {
     pub location: Location,
     pub info: Info,
     pub kind: Kind,
+    /// Other machines may use the files, too.
+    pub shared: bool,
+    /// Replicas are made only for a user who vouches that nobody writes the database.
+    pub unvouched: bool,
     /// Bytes that one fault on the mapping brings in; none where the system does not say.
     pub read_ahead: Option<u64>,
     pub read_ahead_setting: Option<String>,
@@ -80,10 +85,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn facts(location: &Location, info: Info) -> io::Result<Facts> {
     let data = &location.data;
+    let kind = Kind::of(data)?;
     Ok(Facts {
         location: location.clone(),
         info,
-        kind: Kind::of(data)?,
+        kind,
+        shared: kind.shared_by().is_some(),
+        unvouched: !matches!(Safety::of(data), Ok(Safety::NoWriter)),
         read_ahead: filesystem::read_ahead(data),
         read_ahead_setting: filesystem::read_ahead_setting(data).map(|path| path.display().to_string()),
         locks: filesystem::locks_of(location).ok(),

@@ -25,8 +25,9 @@ pub struct Report {
     pub unseen: usize,
     /// Why this machine may have processes that are not even listed; empty where all are.
     pub hidden: Vec<String>,
-    /// Other machines may use the file system: what they do is unknown.
+    /// Other machines may use the file system: what they do is unknown. By what, in the next field.
     pub other_machines: bool,
+    pub shared_by: Option<String>,
     pub transaction: u64,
     /// A transaction was committed while watching.
     pub moved: bool,
@@ -44,6 +45,7 @@ impl Report {
         let location = Location::of(db)?;
         let Scan { writers, readers, seen, unseen, hidden } = processes::scan(&location.data)?;
         let kind = Kind::of(&location.data)?;
+        let shared_by = kind.shared_by();
         let before = Env::open(location.clone())?.transaction;
         thread::sleep(Duration::from_secs_f64(seconds));
         // Opened anew: network file systems look for changes then, and not on a mapping.
@@ -59,7 +61,8 @@ impl Report {
             seen,
             unseen,
             hidden,
-            other_machines: kind.may_be_shared(),
+            other_machines: shared_by.is_some(),
+            shared_by,
             transaction,
             moved: transaction != before,
             watched_seconds: seconds,
@@ -97,18 +100,17 @@ fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let writers: Vec<_> = report.writers.iter().map(|writer| format!("{} ({})", writer.pid, writer.command)).collect();
     let looked = format!("{} processes looked into, {} of other users could not be", report.seen, report.unseen);
     let looked: String = [looked].into_iter().chain(report.hidden.iter().cloned()).collect::<Vec<_>>().join("; ");
-    line(
-        "writers here",
-        match writers.is_empty() {
-            true => format!("none found; {looked}"),
-            false => format!("{} have it open for writing; {looked}", writers.join(", ")),
-        },
-    )?;
-    let elsewhere = match report.other_machines {
-        true => format!("unknown on other machines: {} may be shared", report.file_system),
-        false => format!("none: {} is local to this machine", report.file_system),
+    let found = if writers.is_empty() {
+        "none found".into()
+    } else {
+        format!("{} have it open for writing", writers.join(", "))
     };
-    line("elsewhere", elsewhere.clone())?;
+    line("writers here", format!("{found}; {looked}"))?;
+    let elsewhere = match &report.shared_by {
+        Some(by) => format!("unknown on other machines, which may use this file system ({by})"),
+        None => format!("none: {} is local to this machine", report.file_system),
+    };
+    line("elsewhere", elsewhere)?;
     let moved = if report.moved { "committed while watched" } else { "none was committed" };
     line("transaction", format!("{}; {moved} ({} s)", report.transaction, report.watched_seconds))?;
     line(

@@ -39,6 +39,18 @@ pub enum Error {
     #[error("{path}: a replica that lacks its {}; `lockfile remove` the replicas and make them anew", what.display())]
     Incomplete { path: PathBuf, what: PathBuf },
 
+    #[error(
+        "{path}: belongs to user {owner}, and you may not read and write it, as readers must: choose another OUT, or have that \
+         user `lockfile remove` the replicas"
+    )]
+    NotUsable { path: PathBuf, owner: u32 },
+
+    #[error(
+        "{path}: belongs to user {owner}, who is neither you nor root nor the owner of the database, and could lead readers \
+         anywhere: choose another OUT"
+    )]
+    Stranger { path: PathBuf, owner: u32 },
+
     #[error("{path}: a file, and OUT must be a directory, or the path of one to be made")]
     OutIsAFile { path: PathBuf },
 

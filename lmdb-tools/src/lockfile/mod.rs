@@ -13,6 +13,7 @@ use crate::child::isolated;
 
 mod check;
 mod error;
+mod opened;
 mod permissions;
 mod processes;
 pub mod rank;

@@ -7,6 +7,16 @@ use std::path::Path;
 
 use nix::unistd::{Gid, Uid, chown};
 
+#[cfg(any(not(feature = "acl"), test))]
+mod attribute;
+#[cfg(feature = "acl")]
+mod libacl;
+
+#[cfg(not(feature = "acl"))]
+use attribute::copy as copy_list;
+#[cfg(feature = "acl")]
+use libacl::copy as copy_list;
+
 /// What of a mode is taken over.
 #[derive(Debug, Clone, Copy)]
 pub struct Mode {
@@ -19,7 +29,12 @@ pub const LOCK_FILE: Mode = Mode { always: 0o600, at_most: 0o7777 };
 /// Of a directory that holds a lock file, to which nobody needs to add anything.
 pub const DIRECTORY: Mode = Mode { always: 0o700, at_most: 0o755 };
 
-/// Gives `to` the owner, mode and access control list of `from`, as far as this user may.
+/// The extended attributes that hold the lists: who may use a file, and what a directory hands down to what is made in it.
+const ACCESS: &str = "system.posix_acl_access";
+const DEFAULT: &str = "system.posix_acl_default";
+
+/// Gives `to` the owner, mode and access control list of `from`, as far as this user may. A default list, which only
+/// concerns what is made in a directory later, is not taken over.
 pub fn copy(from: &Path, to: &Path, mode: Mode) -> io::Result<()> {
     let original = fs::metadata(from)?;
     for (uid, gid) in [(Some(original.uid()), None), (None, Some(original.gid()))] {
@@ -29,47 +44,31 @@ pub fn copy(from: &Path, to: &Path, mode: Mode) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-    copy_acl(from, to)?;
+    remove_lists(to)?;
+    copy_list(from, to)?;
     // After the list, of which the group's bits are the mask.
     fs::set_permissions(to, fs::Permissions::from_mode(original.mode() & mode.at_most | mode.always))
 }
 
-#[cfg(feature = "acl")]
-fn copy_acl(from: &Path, to: &Path) -> io::Result<()> {
-    use posix_acl::PosixACL;
+/// Gives `path` this mode, whatever the umask and the default list of its directory made of it.
+pub fn set(path: &Path, mode: u32) -> io::Result<()> {
+    remove_lists(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
 
-    let refused = |error: &posix_acl::ACLError| error.as_io_error().and_then(io::Error::raw_os_error);
-    let mut list = match PosixACL::read_acl(from) {
-        // A file without a list has three entries, which are its mode.
-        Ok(list) if list.entries().len() > 3 => list,
-        Ok(_) => return Ok(()),
-        Err(error) if refused(&error) == Some(libc::EOPNOTSUPP) => return Ok(()),
-        Err(error) => return Err(io::Error::other(error)),
-    };
-    list.write_acl(to).map_err(|error| match refused(&error) {
-        Some(libc::EOPNOTSUPP) => no_lists(to),
-        _ => io::Error::other(error),
+/// Removes the lists that came from the default list of the directory in which `path` was made (acl(5)).
+fn remove_lists(path: &Path) -> io::Result<()> {
+    [ACCESS, DEFAULT].into_iter().try_for_each(|list| match xattr::remove_deref(path, list) {
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::ENODATA | libc::EOPNOTSUPP)) => Err(error),
+        _ => Ok(()),
     })
 }
 
-/// The attribute that holds the list is the same on all file systems that keep it as Linux's own do (acl(5)).
-#[cfg(not(feature = "acl"))]
-fn copy_acl(from: &Path, to: &Path) -> io::Result<()> {
-    const ATTRIBUTE: &str = "system.posix_acl_access";
-    match xattr::get(from, ATTRIBUTE) {
-        Ok(Some(list)) => xattr::set(to, ATTRIBUTE, &list).map_err(|error| match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP) => no_lists(to),
-            _ => error,
-        }),
-        Ok(None) => Ok(()),
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
-        Err(error) => Err(error),
-    }
+fn no_lists() -> io::Error {
+    io::Error::other(
+        "this file system keeps no access control lists, and the original has one; choose an OUT on another",
+    )
 }
 
-fn no_lists(to: &Path) -> io::Error {
-    io::Error::other(format!(
-        "the file system of {} keeps no access control lists, and the original has one; choose an OUT on another",
-        to.display()
-    ))
-}
+#[cfg(test)]
+mod tests;

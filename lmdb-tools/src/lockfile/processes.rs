@@ -1,8 +1,12 @@
 //! Which processes of this machine have a file open, and how: the access modes in /proc.
 
-use std::fs;
+use std::ffi::CString;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// What /proc tells about one file.
@@ -37,16 +41,17 @@ pub struct Process {
     pub command: String,
 }
 
-/// Looks through all processes that /proc shows, and says when it may not show all.
+/// Looks through all processes that /proc shows, and says when it may not show all. Of the file systems of other files
+/// nothing is asked: one whose server is gone would keep us waiting.
 pub fn scan(data: &Path) -> io::Result<Scan> {
-    let wanted = fs::metadata(data)?;
+    let wanted = Wanted::of(data)?;
     let mut scan = Scan { hidden: hidden(), ..Scan::default() };
     for entry in fs::read_dir("/proc")?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
         if pid == std::process::id() as i32 {
             continue;
         }
-        match access(pid, (wanted.dev(), wanted.ino())) {
+        match access(pid, &wanted) {
             Ok(access) => {
                 scan.seen += 1;
                 match access {
@@ -102,16 +107,38 @@ enum Access {
     Write,
 }
 
-/// The widest access of a process to the file with that device and inode number.
-fn access(pid: i32, wanted: (u64, u64)) -> io::Result<Option<Access>> {
+/// The file that is looked for.
+struct Wanted {
+    /// Device and inode number (stat(2)).
+    identity: (u64, u64),
+    /// As /proc/PID/fdinfo has it, which some stacked file systems number otherwise; none before Linux 5.14.
+    number: Option<u64>,
+}
+
+impl Wanted {
+    fn of(data: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(data)?;
+        // By its path alone (O_PATH): some file systems drop what they have cached of a file when it is opened.
+        let file = File::options().read(true).custom_flags(libc::O_PATH).open(data)?;
+        let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+        Ok(Self { identity: (metadata.dev(), metadata.ino()), number: inode(&info) })
+    }
+}
+
+/// The widest access of a process to the file.
+fn access(pid: i32, wanted: &Wanted) -> io::Result<Option<Access>> {
     let mut widest = None;
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))?.flatten() {
-        let Ok(metadata) = fs::metadata(entry.path()) else { continue };
-        if (metadata.dev(), metadata.ino()) != wanted {
+        let info =
+            fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", entry.file_name().display())).unwrap_or_default();
+        let number = inode(&info);
+        if number.is_some() && wanted.number.is_some() && number != wanted.number {
             continue;
         }
-        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", entry.file_name().display()));
-        match info.ok().and_then(|info| flags(&info)) {
+        if !identity(&entry.path()).is_ok_and(|found| found == wanted.identity) {
+            continue;
+        }
+        match flags(&info) {
             Some(flags) if flags & libc::O_ACCMODE == libc::O_RDONLY => widest = widest.or(Some(Access::Read)),
             // What cannot be read is taken for the worse.
             _ => return Ok(Some(Access::Write)),
@@ -120,10 +147,32 @@ fn access(pid: i32, wanted: (u64, u64)) -> io::Result<Option<Access>> {
     Ok(widest)
 }
 
+/// Device and inode number of a file as this machine knows them, without a word to a server.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut status = MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: a C string, and a structure of statx(2) that the kernel fills in on success; all its fields may be zero.
+    let status = unsafe {
+        let answer =
+            libc::statx(libc::AT_FDCWD, path.as_ptr(), libc::AT_STATX_DONT_SYNC, libc::STATX_INO, status.as_mut_ptr());
+        nix::Error::result(answer)?;
+        status.assume_init()
+    };
+    Ok((libc::makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino))
+}
+
 /// The `flags:` line of /proc/PID/fdinfo/FD, in octal (proc(5)).
 fn flags(info: &str) -> Option<i32> {
-    let line = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
-    i32::from_str_radix(line.trim(), 8).ok()
+    i32::from_str_radix(field(info, "flags:")?, 8).ok()
+}
+
+/// The `ino:` line.
+fn inode(info: &str) -> Option<u64> {
+    field(info, "ino:")?.parse().ok()
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
 /// PF_KTHREAD in the flags of /proc/PID/stat: its ninth field, the seventh after the name in brackets.

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{FcntlArg, fcntl};
 
-use super::replica::{Replica, rank_of};
+use super::Error;
+use super::opened::Opened;
+use super::replica::{NOTE, Replica, rank_of};
 use super::replicate::{OUT_NOTE, UNFINISHED};
-use super::{Error, replica::NOTE};
 
 /// Deletes the replicas in `out`, and `out` itself if replicate made it and nothing else is left. Returns how many; none
 /// where `out` does not exist (any more).
@@ -88,11 +89,16 @@ fn may_go(replica: &Replica) -> Result<(), Error> {
 /// Gives a replica the name of one that is not complete, in one step; none where another remove was faster.
 fn set_aside(out: &Path, replica: &Replica) -> Result<Option<PathBuf>, Error> {
     let name = replica.directory.file_name().unwrap_or_default().display();
-    let aside = out.join(format!("{UNFINISHED}{}-{name}", std::process::id()));
-    match fs::rename(&replica.directory, &aside) {
-        Ok(()) => Ok(Some(aside)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::at(&replica.directory)(error)),
+    let mut number = 0;
+    loop {
+        let aside = out.join(format!("{UNFINISHED}{}-{number}-{name}", std::process::id()));
+        match fs::rename(&replica.directory, &aside) {
+            Ok(()) => return Ok(Some(aside)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // What a remove of the same number left that was killed.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => number += 1,
+            Err(error) => return Err(Error::at(&replica.directory)(error)),
+        }
     }
 }
 
@@ -119,7 +125,17 @@ fn is_locked(lock: &Path) -> bool {
 
 /// Deletes what replicate put into a directory that is out of the way, as far as it came with that, and the directory.
 fn delete(directory: &Path) -> Result<(), Error> {
-    if let Ok(replica) = Replica::at(directory) {
+    match Opened::directory(directory) {
+        Ok(opened) => empty(&opened.path)?,
+        failed => return gone(directory, failed.map(drop)),
+    }
+    gone(directory, fs::remove_dir(directory))
+}
+
+/// Deletes what replicate put into a directory.
+fn empty(directory: &Path) -> Result<(), Error> {
+    // The trailing dot makes a directory of the link in /proc.
+    if let Ok(replica) = Replica::at(&directory.join(".")) {
         let link = directory.join(&replica.link);
         if replica.has_link() {
             gone(&link, fs::remove_file(&link))?;
@@ -128,6 +144,5 @@ fn delete(directory: &Path) -> Result<(), Error> {
     }
     // The note goes last: what is interrupted here is still known as ours. One that cannot be read stands alone.
     let note = directory.join(NOTE);
-    gone(&note, fs::remove_file(&note))?;
-    gone(directory, fs::remove_dir(directory))
+    gone(&note, fs::remove_file(&note))
 }

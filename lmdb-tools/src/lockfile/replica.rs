@@ -1,11 +1,15 @@
 //! One replica: a directory with a lock file, a link to the data file, and a note of who made it.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
+
+use super::opened::{Opened, check_owner};
 use super::{Error, permissions};
 use crate::lmdb::Location;
 
@@ -13,6 +17,8 @@ use crate::lmdb::Location;
 /// deleted. Holds the names of the lock file and of the link, and the path of the data file, each but the last ended by a
 /// zero byte, which no path can hold.
 pub(super) const NOTE: &str = ".precache-replica";
+/// Longer than any note: two names and a path.
+const LONGEST_NOTE: u64 = 64 << 10;
 
 /// A replica that replicate made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +47,8 @@ impl Replica {
     /// The replica of `rank` in `out`.
     ///
     /// # Errors
-    /// When there is none, or something else in its place, or one that somebody damaged.
+    /// When there is none, or something else in its place, or one that somebody damaged, or may have put there for this
+    /// process to fall into, or whose lock file this user may not use.
     pub fn find(out: &Path, rank: u32) -> Result<Self, Error> {
         let directory = directory(out, rank);
         if fs::symlink_metadata(&directory).is_err() {
@@ -50,6 +57,7 @@ impl Replica {
             return Err(Error::NoSuchRank { out: out.into(), rank, known, wanted: rank + 1 });
         }
         let replica = Self::at(&directory)?;
+        check_owner(out, &replica.data)?;
         replica.check()?;
         Ok(replica)
     }
@@ -64,7 +72,11 @@ impl Replica {
         if !is_directory {
             return Err(in_the_way());
         }
-        let note = fs::read(directory.join(NOTE)).map_err(|_| in_the_way())?;
+        let note = directory.join(NOTE);
+        let note = match read_note(&note) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(in_the_way()),
+            read => read.map_err(Error::at(note))?,
+        };
         let mut fields = note.splitn(3, |&byte| byte == 0).map(|field| OsString::from_vec(field.to_vec()));
         let is_name = |name: &OsString| Path::new(name).file_name() == Some(name);
         match (fields.next(), fields.next(), fields.next()) {
@@ -75,19 +87,24 @@ impl Replica {
         }
     }
 
-    /// Whether all is there that replicate made.
+    /// Whether all is there that replicate made, and a reader of this user may use it.
     ///
     /// # Errors
-    /// What is missing.
+    /// What is missing, or whose it is.
     pub(super) fn check(&self) -> Result<(), Error> {
+        check_owner(&self.directory, &self.data)?;
         let lacks = |what: &OsString| Err(Error::Incomplete { path: self.directory.clone(), what: what.into() });
         if !self.has_link() {
             return lacks(&self.link);
         }
-        if !self.lock().is_file() {
-            return lacks(&self.lock);
+        let lock = self.lock();
+        match fs::symlink_metadata(&lock) {
+            Ok(there) if there.is_file() => match access(&lock, AccessFlags::R_OK | AccessFlags::W_OK) {
+                Ok(()) => Ok(()),
+                Err(_) => Err(Error::NotUsable { path: lock, owner: there.uid() }),
+            },
+            _ => lacks(&self.lock),
         }
-        Ok(())
     }
 
     /// The link is there, and leads where replicate made it lead.
@@ -100,8 +117,10 @@ impl Replica {
         let link = if original.subdir { "data.mdb".as_ref() } else { data.file_name().unwrap_or_default() };
         let lock = Self::lock_name(link, original.subdir);
         let note = [lock.as_bytes(), link.as_bytes(), data.as_os_str().as_bytes()].join(&0);
-        // First, so that whatever comes of the rest is known as ours.
-        fs::write(directory.join(NOTE), note)?;
+        // First, so that whatever comes of the rest is known as ours. Whoever may use the replica reads it.
+        let mut made = Opened::create_new(&directory.join(NOTE))?;
+        made.file.write_all(&note)?;
+        permissions::set(&made.path, 0o644)?;
         std::os::unix::fs::symlink(data, directory.join(link)).map_err(|error| {
             io::Error::other(format!(
                 "cannot make a symbolic link to the data file ({error}); choose an OUT on a file system that has them, in \
@@ -109,10 +128,8 @@ impl Replica {
             ))
         })?;
         // Empty: the first to open it, who holds it alone, writes its header (mdb.c, `mdb_env_setup_locks`).
-        let lock = directory.join(lock);
-        fs::File::create_new(&lock)?;
         let model = if original.lock.exists() { &original.lock } else { data };
-        permissions::copy(model, &lock, permissions::LOCK_FILE)
+        permissions::copy(model, &Opened::create_new(&directory.join(lock))?.path, permissions::LOCK_FILE)
     }
 
     /// liblmdb's name for the lock file that belongs to a data file of this name.
@@ -138,6 +155,16 @@ impl Replica {
     pub(super) fn contents(&self) -> [OsString; 3] {
         [self.link.clone(), self.lock.clone(), NOTE.into()]
     }
+}
+
+/// Only a file of its own: a pipe in its place would never end.
+fn read_note(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let mut note = Vec::new();
+    if file.metadata()?.is_file() {
+        file.take(LONGEST_NOTE).read_to_end(&mut note)?;
+    }
+    Ok(note)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! `lockfile replicate`: making the replicas, by any number of processes at once.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::opened::{Opened, check_owner};
 use super::replica::{Replica, directory};
 use super::{Error, permissions, processes};
 use crate::filesystem::Kind;
@@ -37,8 +38,8 @@ impl Safety {
         }
         let kind = Kind::of(data).map_err(Error::at(data))?;
         let mut why = Vec::new();
-        if kind.may_be_shared() {
-            why.push(format!("other machines may use this file system ({})", kind.name()));
+        if let Some(by) = kind.shared_by() {
+            why.push(format!("other machines may use this file system ({by})"));
         }
         why.extend(doubts);
         Ok(if why.is_empty() { Self::NoWriter } else { Self::Unknown(why.join(", and ")) })
@@ -48,7 +49,8 @@ impl Safety {
 /// Makes the replicas of ranks 0 to `count` - 1 of the database `db` in `out`; those that are there already stay.
 ///
 /// # Errors
-/// A writer; doubt, unless `assume_read_only`; something else where a replica belongs; the file system's own errors.
+/// A writer; doubt, unless `assume_read_only`; something else where a replica belongs, or what a stranger made there, or one
+/// that this user may not use; the file system's own errors.
 pub fn replicate(db: &Path, out: &Path, count: u32, assume_read_only: bool) -> Result<(), Error> {
     let location = Location::of(db)?;
     location.check()?;
@@ -68,13 +70,17 @@ fn make_out(out: &Path, data: &Path) -> Result<(), Error> {
         fs::create_dir_all(parent).map_err(Error::at(parent))?;
     }
     match fs::create_dir(out) {
-        Ok(()) => fs::write(out.join(OUT_NOTE), "").and_then(|()| open_up(out, data)).map_err(Error::at(out)),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match out.is_dir() {
-            true => Ok(()),
-            false => Err(Error::OutIsAFile { path: out.into() }),
-        },
+        Ok(()) => furnish_out(out, data).map_err(Error::at(out)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && out.is_dir() => check_owner(out, data),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::OutIsAFile { path: out.into() }),
         Err(error) => Err(Error::at(out)(error)),
     }
+}
+
+fn furnish_out(out: &Path, data: &Path) -> io::Result<()> {
+    let out = Opened::directory(out)?;
+    File::create_new(out.path.join(OUT_NOTE))?;
+    open_up(&out, data)
 }
 
 /// Makes one replica aside and renames it into place: a directory of that name is complete or not there.
@@ -84,8 +90,12 @@ fn make(location: &Location, data: &Path, out: &Path, rank: u32) -> Result<(), E
         return same(&place, data);
     }
     let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(out).map_err(Error::at(out))?;
-    Replica::fill(unfinished.path(), location, data).map_err(Error::at(unfinished.path()))?;
-    open_up(unfinished.path(), data).map_err(Error::at(unfinished.path()))?;
+    let furnish = || {
+        let opened = Opened::directory(unfinished.path())?;
+        Replica::fill(&opened.path, location, data)?;
+        open_up(&opened, data)
+    };
+    furnish().map_err(Error::at(unfinished.path()))?;
     // rename(2) replaces an empty directory only: whoever comes second, with one that is filled, is told.
     match fs::rename(unfinished.path(), &place) {
         Ok(()) => {
@@ -100,8 +110,8 @@ fn make(location: &Location, data: &Path, out: &Path, rank: u32) -> Result<(), E
 
 /// Lets in whoever may enter the database's own directory, whatever the umask is; a temporary directory is closed to all but
 /// its owner anyway.
-fn open_up(directory: &Path, data: &Path) -> io::Result<()> {
-    permissions::copy(data.parent().unwrap_or(Path::new("/")), directory, permissions::DIRECTORY)
+fn open_up(directory: &Opened, data: &Path) -> io::Result<()> {
+    permissions::copy(data.parent().unwrap_or(Path::new("/")), &directory.path, permissions::DIRECTORY)
 }
 
 fn same(place: &PathBuf, data: &Path) -> Result<(), Error> {

@@ -6,6 +6,11 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::lacking;
+
 /// A mount that ends with the test.
 pub struct Mount {
     server: Child,
@@ -15,7 +20,7 @@ pub struct Mount {
 /// Shows `source` as slow storage at `path`; none, with the reason on stderr, where that is not possible.
 pub fn mount(source: &Path, path: &Path, options: &[&str]) -> Option<Mount> {
     if !Path::new("/dev/fuse").exists() {
-        eprintln!("skipped: needs /dev/fuse, for slowfs");
+        lacking("/dev/fuse, for slowfs");
         return None;
     }
     let program = program()?;
@@ -30,7 +35,7 @@ pub fn mount(source: &Path, path: &Path, options: &[&str]) -> Option<Mount> {
     let mut line = String::new();
     BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     if line.trim() != "ready" {
-        eprintln!("skipped: slowfs cannot mount here");
+        lacking("way to mount slowfs");
         server.wait().unwrap();
         return None;
     }
@@ -49,7 +54,7 @@ fn program() -> Option<PathBuf> {
     }
     let built = cargo.env("CARGO_TARGET_DIR", target).status().is_ok_and(|status| status.success());
     if !built {
-        eprintln!("skipped: slowfs cannot be built here");
+        lacking("way to build slowfs");
     }
     built.then_some(program)
 }
@@ -75,6 +80,23 @@ pub struct Counts {
     pub requests: u64,
     /// At the same time, at most.
     pub in_flight: u64,
+}
+
+impl Mount {
+    /// The server answers nothing until the result is dropped.
+    pub fn stop(&self) -> Stopped {
+        let server = Pid::from_raw(self.server.id() as i32);
+        kill(server, Signal::SIGSTOP).unwrap();
+        Stopped(server)
+    }
+}
+
+pub struct Stopped(Pid);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        kill(self.0, Signal::SIGCONT).unwrap();
+    }
 }
 
 impl Drop for Mount {

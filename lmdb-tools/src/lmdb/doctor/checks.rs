@@ -41,7 +41,7 @@ fn file_system(facts: &Facts) -> Finding {
     let name = facts.kind.name();
     match facts.kind {
         Kind::Local(_) => fine("file system", format!("{name}: local to this machine")),
-        Kind::Lustre | Kind::BeeGfs => hurts(
+        Kind::Lustre | Kind::Fefs | Kind::BeeGfs => hurts(
             "file system",
             format!("{name}: striped and shared; each page fault is a round trip to a server"),
             format!(
@@ -71,7 +71,7 @@ fn read_ahead(facts: &Facts) -> Finding {
         let text = "0: each fault brings in what the file system itself decides (on Lustre: its own read-ahead)";
         return fine(subject, text);
     }
-    if record > window as f64 {
+    if record > window as f64 && window < LARGEST_READ_AHEAD {
         let setting = facts.read_ahead_setting.as_deref().unwrap_or("/sys/class/bdi/MAJOR:MINOR/read_ahead_kb");
         let kib = (record as u64 * 4).next_power_of_two().min(LARGEST_READ_AHEAD) >> 10;
         let reads = (record / window as f64).ceil();
@@ -94,7 +94,8 @@ fn read_ahead(facts: &Facts) -> Finding {
         );
         return hurts(subject, text, command::copy_in_order(&facts.location));
     }
-    fine(subject, format!("{} for records of {record_text}", Bytes(window)))
+    let largest = if window < LARGEST_READ_AHEAD { "" } else { ", and larger it should not be" };
+    fine(subject, format!("{} for records of {record_text}{largest}", Bytes(window)))
 }
 
 fn key_order(facts: &Facts) -> Finding {
@@ -128,19 +129,19 @@ fn memory(facts: &Facts) -> Finding {
 fn locks(facts: &Facts) -> Finding {
     match facts.locks {
         None => fine("locks", "unknown: neither the lock file nor the data file could be opened to try one"),
-        Some(Locks::Honoured) if facts.kind.may_be_shared() => {
+        Some(Locks::Honoured) if facts.shared => {
             fine("locks", "honoured between processes of this machine; unknown on other machines")
         }
         Some(Locks::Honoured) => fine("locks", "honoured"),
         Some(Locks::Ignored) => hurts(
             "locks",
             "taken and not seen by others: a writer would overwrite what readers read. Never write here; readers:",
-            command::replicate(&facts.location),
+            command::replicate(&facts.location, facts.unvouched),
         ),
         Some(Locks::Refused(error)) => hurts(
             "locks",
             format!("refused ({error}): opening the database fails here"),
-            command::replicate(&facts.location),
+            command::replicate(&facts.location, facts.unvouched),
         ),
     }
 }
@@ -152,12 +153,12 @@ fn lock_file(facts: &Facts) -> Finding {
         LockFile::Missing { may_be_made: false } => hurts(
             "lock file",
             "none, and you may not make it: opening the database fails, or goes without locks on a read-only mount",
-            command::replicate(&facts.location),
+            command::replicate(&facts.location, facts.unvouched),
         ),
         LockFile::Refused(why) => hurts(
             "lock file",
             format!("may not be written ({why}); readers must, so opening the database fails"),
-            command::replicate(&facts.location),
+            command::replicate(&facts.location, facts.unvouched),
         ),
     }
 }
@@ -174,7 +175,7 @@ fn readers(facts: &Facts) -> Finding {
         return hurts("readers", text, command::clear_stale_readers(&facts.location));
     }
     if crowded {
-        return hurts("readers", format!("{readers}{full}"), command::replicate(&facts.location));
+        return hurts("readers", format!("{readers}{full}"), command::replicate(&facts.location, facts.unvouched));
     }
     fine("readers", readers.to_string())
 }
@@ -183,7 +184,16 @@ fn map_size(facts: &Facts) -> Finding {
     let (map, used) = (facts.info.map_size, facts.info.used_bytes);
     let text = format!("{} for {} in use", Bytes(map), Bytes(used));
     if used as f64 > map as f64 * NEARLY_FULL {
-        return fine("map size", format!("{text}: readers do not mind, a writer must ask for a larger map"));
+        let text = format!(
+            "{text}: readers do not mind, a writer will soon fail with MDB_MAP_FULL unless it asks for a larger map \
+             (map_size); or have it in a copy"
+        );
+        let named = facts.info.databases.iter().any(|database| database.name.is_some());
+        return hurts(
+            "map size",
+            text,
+            command::copy_with_room(&facts.location, named, (2 * used).next_power_of_two()),
+        );
     }
     fine("map size", text)
 }

@@ -26,6 +26,8 @@ fn healthy() -> Facts {
             no_readers: None,
         },
         kind: Kind::Local("ext4"),
+        shared: false,
+        unvouched: false,
         read_ahead: Some(128 << 10),
         read_ahead_setting: None,
         locks: Some(Locks::Honoured),
@@ -48,8 +50,9 @@ fn a_healthy_database_hurts_nowhere() {
 #[test]
 fn each_ill_is_found_alone() {
     type Ill = fn(&mut Facts);
-    let ills: [(&str, Ill); 11] = [
+    let ills: [(&str, Ill); 13] = [
         ("file system", |facts| facts.kind = Kind::Lustre),
+        ("file system", |facts| facts.kind = Kind::Fefs),
         ("file system", |facts| facts.kind = Kind::Shared("nfs")),
         ("read-ahead", |facts| facts.read_ahead = Some(2048)),
         ("memory", |facts| facts.memory = Some(1 << 20)),
@@ -59,6 +62,7 @@ fn each_ill_is_found_alone() {
         ("lock file", |facts| facts.lock_file = LockFile::Missing { may_be_made: false }),
         ("readers", |facts| facts.info.readers = Some(Readers { slots: 126, used: 126, stale: 0 })),
         ("readers", |facts| facts.info.readers = Some(Readers { slots: 126, used: 4, stale: 3 })),
+        ("map size", |facts| facts.info.map_size = 105 << 20),
         ("free pages", |facts| facts.info.free_pages = 10_000),
     ];
     for (subject, ill) in ills {
@@ -73,4 +77,30 @@ fn shuffled_keys_make_read_ahead_wasteful() {
     let mut facts = healthy();
     facts.info.fragmentation = 0.95;
     assert_eq!(hurting(&facts), ["read-ahead", "key order"]);
+}
+
+/// Nothing hurts whose mending would change nothing.
+#[test]
+fn the_largest_read_ahead_is_as_good_as_it_gets() {
+    let mut facts = healthy();
+    facts.info.values = {
+        let mut sizes = Sizes::default();
+        sizes.add(100 << 20);
+        sizes.distribution()
+    };
+    assert_eq!(hurting(&facts), ["read-ahead"]);
+    let told = all(&facts).into_iter().find_map(|finding| finding.command).unwrap();
+    let kib: u64 = told.split(' ').nth(1).unwrap().parse().unwrap();
+    facts.read_ahead = Some(kib << 10);
+    assert_eq!(hurting(&facts), Vec::<&str>::new());
+}
+
+#[test]
+fn where_writers_may_be_unseen_the_user_must_vouch() {
+    let mut facts = healthy();
+    facts.lock_file = LockFile::Missing { may_be_made: false };
+    let command = |facts: &Facts| all(facts).into_iter().find_map(|finding| finding.command).unwrap();
+    assert!(!command(&facts).contains("--assume-read-only"));
+    facts.unvouched = true;
+    assert!(command(&facts).contains("--assume-read-only"));
 }
