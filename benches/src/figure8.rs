@@ -33,7 +33,7 @@ struct Point {
 }
 
 pub fn run(bench: &Bench) -> anyhow::Result<()> {
-    let machine = Machine::here(bench.scratch());
+    let machine = Machine::here(bench.scratch(), bench.settings.as_user.as_deref());
     let parts = bench.storages().into_iter().map(|kind| measure(bench, kind)).collect::<anyhow::Result<Vec<_>>>()?;
     let text: String = parts.iter().map(describe).collect();
     publish(bench, &machine, "figure8", "Figure 8: distances and sizes, prefetch-on", &text, &parts)?;

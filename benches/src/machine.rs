@@ -14,6 +14,7 @@ pub struct Machine {
     pub kernel: String,
     /// Read-ahead of the disk that the scratch folder is on, in KiB.
     pub disk_read_ahead: Option<u64>,
+    /// Who measures, and who reads.
     pub user: String,
     pub date: String,
     /// What else kept the machine busy when the measurement began.
@@ -23,9 +24,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn here(scratch: &std::path::Path) -> Self {
+    /// With the scratch folder on this disk, and readers that run as this user instead of our own.
+    pub fn here(scratch: &std::path::Path, as_user: Option<&str>) -> Self {
         let cpus = CpuInfo::current().ok();
         let model = cpus.as_ref().and_then(|cpus| cpus.model_name(0)).unwrap_or("unknown");
+        let user = if nix::unistd::geteuid().is_root() { "root user" } else { "ordinary user" };
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
             cpu: model.to_owned(),
@@ -33,7 +36,7 @@ impl Machine {
             memory_bytes: Meminfo::current().map_or(0, |memory| memory.mem_total),
             kernel: format!("Linux {}", release.trim()),
             disk_read_ahead: read_ahead(scratch),
-            user: if nix::unistd::geteuid().is_root() { "root" } else { "ordinary" }.to_owned(),
+            user: as_user.map_or(user.to_owned(), |reader| format!("{user}, readers as {reader}")),
             date: told_by("date", &["-u", "+%Y-%m-%d %H:%M UTC"]).unwrap_or_default(),
             load_average: LoadAverage::current().map_or(0.0, |load| load.one),
             commit: told_by("git", &["rev-parse", "--short", "HEAD"]),
@@ -50,7 +53,7 @@ impl Machine {
     /// One line for people.
     pub fn line(&self) -> String {
         format!(
-            "{}, {} cores, {:.0} GiB memory, {}, disk read-ahead {} KiB, {} user, load {:.1} at the start, {}{}",
+            "{}, {} cores, {:.0} GiB memory, {}, disk read-ahead {} KiB, {}, load {:.1} at the start, {}{}",
             self.cpu,
             self.cores,
             self.memory_bytes as f64 / f64::from(1 << 30),

@@ -14,7 +14,7 @@ use crate::results::publish;
 use crate::verdict::table;
 
 pub fn run(bench: &Bench) -> anyhow::Result<()> {
-    let machine = Machine::here(bench.scratch());
+    let machine = Machine::here(bench.scratch(), bench.settings.as_user.as_deref());
     let subjects =
         [slowfs::judge, faults::judge, bytes::judge, vast::judge, output::judge, speed::judge, overhead::judge];
     let mut bars = Vec::new();

@@ -102,7 +102,7 @@ pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
     let is_chosen = |name: &str| only.is_empty() || only.iter().any(|only| is_meant(only, name, &names));
 
     let title = if bench.programs.is_other_user() { "limits-as-user" } else { "limits" };
-    let machine = Machine::here(bench.scratch());
+    let machine = Machine::here(bench.scratch(), bench.settings.as_user.as_deref());
     let when = when(bench, &machine);
     let earlier = if only.is_empty() { Vec::new() } else { earlier(bench, &machine, title) };
     let mut rows = Vec::new();
