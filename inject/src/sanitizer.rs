@@ -13,11 +13,33 @@ pub enum Target {
     File(c_int),
 }
 
+impl Target {
+    /// As execveat(2) takes it: with AT_EMPTY_PATH, and an empty path, the descriptor itself is meant.
+    ///
+    /// # Safety
+    /// As for that call.
+    pub unsafe fn at(folder: c_int, path: *const c_char, flags: c_int) -> Self {
+        if flags & libc::AT_EMPTY_PATH == 0 {
+            return Self::At(folder, path);
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { sys::open_program(folder, path) } {
+            Err(sys::Error::ENOENT) => Self::File(folder),
+            _ => Self::At(folder, path),
+        }
+    }
+}
+
 pub type List = *const *const c_char;
 
 /// Entries of an environment that is changed, and bytes of LD_PRELOAD; a longer one is left as it is.
 const ENTRIES: usize = 2048;
 const PRELOAD: usize = 4096;
+
+/// Scripts whose interpreters are scripts: as many as the kernel follows (`exec_binprm`), and the length of their first
+/// lines (`BINPRM_BUF_SIZE`).
+const INTERPRETERS: usize = 5;
+const FIRST_LINE: usize = 256;
 
 /// Of the names in a program, so many bytes are looked through.
 const NAMES: u64 = 4 << 20;
@@ -108,7 +130,27 @@ unsafe fn is_sanitizer_build(target: Target) -> bool {
         (None, Target::File(file)) => file,
         _ => return false,
     };
-    names_of(file).is_some_and(|(start, length)| names_sanitizer(file, start, length))
+    let mut interpreter;
+    let mut program = file;
+    for _ in 0..INTERPRETERS {
+        let Some(next) = interpreter_of(program) else { break };
+        interpreter = next;
+        program = interpreter.0;
+    }
+    names_of(program).is_some_and(|(start, length)| names_sanitizer(program, start, length))
+}
+
+/// The program that runs this one, if it is a script (execve(2), "Interpreter scripts").
+fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
+    // One byte more, which stays zero, ends the path.
+    let mut line = [0u8; FIRST_LINE + 1];
+    let length = sys::read_at(file, line.get_mut(..FIRST_LINE)?, 0).ok()?;
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let start = 2 + line.get(..length)?.strip_prefix(b"#!")?.iter().position(|byte| !is_space(byte))?;
+    let end = start + line.get(start..)?.iter().position(|byte| is_space(byte) || matches!(byte, b'\n' | 0))?;
+    *line.get_mut(end)? = 0;
+    // SAFETY: a path that ends in a zero byte.
+    unsafe { sys::open_program(libc::AT_FDCWD, line.get(start..)?.as_ptr().cast()) }.ok()
 }
 
 /// # Safety

@@ -2,6 +2,8 @@
 //! next library, with its result and errno.
 
 pub mod buffers;
+#[cfg(target_arch = "x86_64")]
+pub mod execl;
 pub mod files;
 pub mod lent;
 pub mod limits;

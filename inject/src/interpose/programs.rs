@@ -32,11 +32,20 @@ impl Drop for Inherited {
 }
 
 /// Makes the call with what the program is to inherit.
-fn execute(call: impl FnOnce() -> c_int) -> c_int {
+fn execute<T>(call: impl FnOnce() -> T) -> T {
     let inherited = Inherited::begin();
     let result = call();
     super::memory::preserving_errno(|| drop(inherited));
     result
+}
+
+/// Executes a program by `call`, with what it is to inherit.
+///
+/// # Safety
+/// `target` and `environment` must be what execve(2) or its like take.
+pub unsafe fn execute_target(target: Target, environment: List, call: &dyn Fn(List) -> c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { sanitizer::with_environment(target, environment, &|environment| execute(|| call(environment))) }
 }
 
 unsafe extern "C" {
@@ -50,9 +59,9 @@ macro_rules! with_environment {
             $(#[$doc])*
             fn $name($($before: $before_type,)* $environment: List $(, $after: $after_type)*) -> c_int; missing $missing; |next| {
                 // SAFETY: the program's own call, with its environment or one like it.
-                let call = |$environment: List| execute(|| unsafe { next($($before,)* $environment $(, $after)*) });
+                let call = |$environment: List| unsafe { next($($before,)* $environment $(, $after)*) };
                 // SAFETY: the program's own target and environment.
-                unsafe { sanitizer::with_environment($target, $environment, &call) }
+                unsafe { execute_target($target, $environment, &call) }
             }
         }
     )*};
@@ -67,7 +76,7 @@ with_environment! {
     fn fexecve(file: c_int, arguments: List; environment) of Target::File(file), missing -1;
     /// execveat(2).
     fn execveat(folder: c_int, path: *const c_char, arguments: List; environment, flags: c_int)
-        of Target::At(folder, path), missing -1;
+        of Target::at(folder, path, flags), missing -1;
     /// posix_spawn(3).
     fn posix_spawn(process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void,
         arguments: List; environment) of Target::At(libc::AT_FDCWD, path), missing libc::ENOSYS;
@@ -84,15 +93,12 @@ macro_rules! with_our_environment {
             fn $name($path: *const c_char, arguments: List) -> c_int; missing -1; |next| {
                 // SAFETY: the loader's pointer to the environment (environ(7)).
                 let ours = unsafe { environ };
-                let call = |environment: List| {
-                    // SAFETY: the program's own call, with its environment or one like it.
-                    let call = || unsafe {
-                        if environment == ours { next($path, arguments) } else { $with($path, arguments, environment) }
-                    };
-                    execute(call)
+                // SAFETY: the program's own call, with its environment or one like it.
+                let call = |environment: List| unsafe {
+                    if environment == ours { next($path, arguments) } else { $with($path, arguments, environment) }
                 };
                 // SAFETY: the program's own target and environment.
-                unsafe { sanitizer::with_environment($target, ours, &call) }
+                unsafe { execute_target($target, ours, &call) }
             }
         }
     )*};
@@ -103,4 +109,13 @@ with_our_environment! {
     fn execv(path) by execve of Target::At(libc::AT_FDCWD, path);
     /// execvp(3).
     fn execvp(file) by execvpe of Target::Named(file);
+}
+
+interpose! {
+    /// popen(3), which executes its shell before it returns. (system(3) waits for its end: what it starts cannot be given
+    /// what the caller must not have meanwhile.)
+    fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void; missing core::ptr::null_mut(); |next| {
+        // SAFETY: the program's own call.
+        execute(|| unsafe { next(command, mode) })
+    }
 }

@@ -4,9 +4,11 @@
 use super::buffers::{parts, prepare_parts, slice, with, with_buffer};
 use super::memory::{Change, change, map};
 use super::messages::{prepare_message, prepare_messages};
+use super::programs::execute_target;
 use crate::arming::prepare_for_call;
+use crate::sanitizer::{List, Target};
 use crate::{past_libc, registry};
-use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
 
 type Syscall = unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
@@ -98,6 +100,8 @@ extern "C" fn pass(number: c_long, _: c_long, buffer: c_long, length: c_long) ->
             | libc::SYS_io_setup
             | libc::SYS_seccomp
             | libc::SYS_prctl
+            | libc::SYS_execve
+            | libc::SYS_execveat
     );
     if is_ours { core::ptr::null_mut() } else { NEXT.address().unwrap_or(core::ptr::null_mut()) }
 }
@@ -170,6 +174,15 @@ unsafe extern "C" fn concerned(
             }
             libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(call, -1),
             libc::SYS_prctl if a as c_int == libc::PR_SET_SECCOMP => past_libc::filtered(call, -1),
+            libc::SYS_execve => {
+                let call = |environment: List| next(number, a, b, environment as c_long, d, e, f) as c_int;
+                execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), c as List, &call) as isize
+            }
+            libc::SYS_execveat => {
+                let call = |environment: List| next(number, a, b, c, environment as c_long, e, f) as c_int;
+                let target = Target::at(a as c_int, b as *const c_char, e as c_int);
+                execute_target(target, d as List, &call) as isize
+            }
             _ => call(),
         }) as c_long
     }

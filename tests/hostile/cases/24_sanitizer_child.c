@@ -3,6 +3,7 @@
  * @counter active_readers 2 */
 #include "hostile.h"
 #include <spawn.h>
+#include <sys/syscall.h>
 
 extern char **environ;
 
@@ -12,6 +13,14 @@ static void compile(const char *flags, const char *program)
 	snprintf(command, sizeof command, "cc %s -o %s child.c 2> /dev/null", flags, program);
 	if (system(command))
 		printf("%s cannot be made here\n", program);
+}
+
+static void script(const char *name, const char *interpreter, const char *argument)
+{
+	FILE *file = fopen(name, "w");
+	fprintf(file, argument ? "#! \t%s %s\n" : "#!%s\n", interpreter, argument);
+	fclose(file);
+	chmod(name, 0755);
 }
 
 static void end_of(const char *what, pid_t child)
@@ -60,8 +69,18 @@ int main(int count, char **arguments)
 		setenv("PATH", ".:/usr/bin:/bin", 1);
 		IN_CHILD("execvp", execvp(names[i] + 2, again));
 		IN_CHILD("execvpe", execvpe(names[i] + 2, again, environ));
+		IN_CHILD("execl", execl(names[i], names[i], arguments[1], NULL));
+		IN_CHILD("execl, many", execl(names[i], names[i], arguments[1], "2", "3", "4", "5", "6", "7", "8", NULL));
+		IN_CHILD("execlp", execlp(names[i] + 2, names[i], arguments[1], NULL));
+		IN_CHILD("execle", execle(names[i], names[i], arguments[1], NULL, environ));
+		IN_CHILD("execle, many", execle(names[i], names[i], arguments[1], "2", "3", "4", "5", "6", NULL, one));
+		IN_CHILD("execveat", execveat(AT_FDCWD, names[i], again, environ, 0));
+		IN_CHILD("by number", syscall(SYS_execve, names[i], again, environ));
+		IN_CHILD("at, by number", syscall(SYS_execveat, AT_FDCWD, names[i], again, environ, 0));
 		int file = open(names[i], O_RDONLY | O_CLOEXEC);
 		IN_CHILD("fexecve", fexecve(file, again, environ));
+		IN_CHILD("descriptor", execveat(file, "", again, environ, AT_EMPTY_PATH));
+		IN_CHILD("descriptor by number", syscall(SYS_execveat, file, "", again, environ, AT_EMPTY_PATH));
 		close(file);
 		pid_t child;
 		if (posix_spawn(&child, names[i], NULL, NULL, again, environ) == 0)
@@ -71,6 +90,14 @@ int main(int count, char **arguments)
 		snprintf(path, sizeof path, "%s %s", names[i], arguments[1]);
 		fflush(stdout);
 		printf("system %d\n", system(path));
+		fflush(stdout);
+		printf("popen %d\n", pclose(popen(path, "w")));
+		/* As the interpreter of a script, and of a script that is one's interpreter. */
+		script("script", names[i], arguments[1]);
+		script("script-of-script", "./script", NULL);
+		IN_CHILD("script", execv("./script", again));
+		IN_CHILD("script of a script", execve("./script-of-script", again, environ));
+		IN_CHILD("script found", execlp("script", "script", NULL));
 	}
 	printf("%x\n", read_pages(base, 0, file_length));
 	return 0;
