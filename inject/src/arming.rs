@@ -218,8 +218,8 @@ impl Drop for Departure {
 }
 
 /// Before a call that unmaps, moves or re-protects the range: what is registered in it is opened and forgotten, as a
-/// whole, and no handler is at work in it any more when this returns. `why` is counted, if the mapping lives on without
-/// us. Keep the answer until the call is done.
+/// whole, and no handler is at work in it any more when this returns. `why` is counted, or that the program changed it, if
+/// the mapping or a part of it lives on without us. Keep the answer until the call is done.
 pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Departure> {
     if !registry::overlaps_or_leaving(address, address.saturating_add(length)) {
         return None;
@@ -230,8 +230,10 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
     let mut slots = departure.leaving.iter_mut();
     // What another thread is letting go of may still have handlers at work.
     registry::await_leaving(address, address.saturating_add(length));
+    let end = address.saturating_add(length).checked_next_multiple_of(PAGE as usize).unwrap_or(usize::MAX);
     registry::each_overlapping(address, address.saturating_add(length), |held| {
-        if let (Some(segment), Some(why)) = (handover::segment(), why) {
+        let is_part = held.start() < address || end < held.start() + held.length();
+        if let (Some(segment), Some(why)) = (handover::segment(), why.or(is_part.then_some(Refusal::Changed))) {
             segment.counters.refuse(why);
         }
         protect::lift(&held, &mut held.wait_turn());

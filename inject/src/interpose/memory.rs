@@ -38,6 +38,8 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
         Change::Move { to, length, flags } if flags & libc::MREMAP_FIXED != 0 => let_go(to, length, None),
         _ => None,
     };
+    // A shared mapping is duplicated by a length of 0 (mremap(2)), with the protection that it has there.
+    let length = if matches!(what, Change::Move { .. }) { length.max(1) } else { length };
     let departure = let_go(address as usize, length, why);
     let result = call();
     drop((departure, fixed));
