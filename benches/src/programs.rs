@@ -10,8 +10,8 @@ use nix::unistd::User;
 use procfs::process::Process;
 
 /// Everything that another user must be able to run.
-const NAMES: [&str; 7] =
-    ["precache-run", "precache", "slowfs", "make-lmdb", "lmdb-reader", "map-reader", "vast-reader"];
+const NAMES: [&str; 8] =
+    ["precache-run", "precache", "slowfs", "make-lmdb", "lmdb-reader", "map-reader", "vast-reader", "cost-reader"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
@@ -75,7 +75,11 @@ impl Programs {
                 setpriv
             }
         };
-        command.args(words).env("HOME", &self.home).env_remove("XDG_CACHE_HOME").env_remove("XDG_RUNTIME_DIR");
+        command
+            .args(words)
+            .env("HOME", &self.home)
+            .env("XDG_CACHE_HOME", self.home.join(".cache"))
+            .env_remove("XDG_RUNTIME_DIR");
         command
     }
 

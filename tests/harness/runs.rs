@@ -3,6 +3,8 @@
 use crate::programs::precache_run;
 use serde_json::Value;
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -42,10 +44,12 @@ impl Program {
     /// The same, not started yet.
     pub fn command(&self, options: &[&str]) -> (Command, ReportFile) {
         static HOME: OnceLock<TempDir> = OnceLock::new();
-        let home = HOME.get_or_init(|| tempfile::tempdir().expect("a folder"));
+        // Programs that root runs may become other users, who must get at the library.
+        let readable = || tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir();
+        let home = HOME.get_or_init(|| readable().expect("a folder"));
         let report = ReportFile::new();
         let mut command = Command::new(precache_run());
-        command.env("HOME", home.path()).env_remove("XDG_CACHE_HOME");
+        command.env("HOME", home.path()).env("XDG_CACHE_HOME", home.path());
         command.args(["-q", "--report"]).arg(&report.path).args(options).arg("--").args(&self.0);
         (command, report)
     }

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The library as `precache-run` unpacks it.
-fn unpacked() -> (tempfile::TempDir, PathBuf) {
+pub fn unpacked() -> (tempfile::TempDir, PathBuf) {
     let home = tempfile::tempdir().unwrap();
     let (mut command, _) = Program::new(["true"]).command(&[]);
-    assert!(command.env("HOME", home.path()).status().unwrap().success());
-    let folder = fs::read_dir(home.path().join(".cache/precache")).unwrap().next().unwrap().unwrap();
+    assert!(command.env("XDG_CACHE_HOME", home.path()).status().unwrap().success());
+    let folder = fs::read_dir(home.path().join("precache")).unwrap().next().unwrap().unwrap();
     let library = folder.path().join("libprecache_inject.so");
     (home, library)
 }
@@ -39,7 +39,7 @@ fn only_interposers_are_exported() {
          sigprocmask pthread_sigmask sighold sigrelse sigblock sigsetmask siggetmask
          ppoll __ppoll_chk pselect epoll_pwait epoll_pwait2 sigsuspend __sigsuspend sigpause __sigpause __xpg_sigpause
          pthread_attr_setsigmask_np pthread_attr_getsigmask_np
-         execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp
+         execl execlp execle execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp popen
          write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 vmsplice
          read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
          send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk

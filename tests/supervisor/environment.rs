@@ -17,7 +17,7 @@ fn prepared() -> Command {
     command.env_clear();
     command
         .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("HOME", std::env::temp_dir())
+        .env("XDG_CACHE_HOME", std::env::temp_dir())
         .env("EMPTY", "")
         .env("LINES", "a\nb=c")
         .env("PRECACHE_SIZE", "64M")

@@ -28,7 +28,7 @@ impl Home {
 
     fn supervisor(&self) -> Command {
         let mut command = supervisor();
-        command.env("HOME", self.folder.path());
+        command.env("HOME", self.folder.path()).env("XDG_CACHE_HOME", self.folder.path().join(".cache"));
         command
     }
 
@@ -59,13 +59,33 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// Modes of the folders and the file: root's are for everybody to read, for what root starts may become another user.
+fn expected_modes() -> (u32, u32) {
+    if nix::unistd::getuid().is_root() { (0o755, 0o555) } else { (0o700, 0o500) }
+}
+
+/// The same command where caches of the whole machine are kept on a file system of its own, mounted so.
+fn with_own_var_cache(command: &Command, how: &str) -> Command {
+    let mut apart = Command::new("unshare");
+    let script = format!("mount -t tmpfs -o mode=755,{how} tmpfs /var/cache && umask 077 && exec \"$@\"");
+    apart.args(["--mount", "sh", "-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => apart.env(name, value),
+            None => apart.env_remove(name),
+        };
+    }
+    apart
+}
+
 #[test]
-fn it_is_unpacked_once_and_for_its_user_alone() {
+fn it_is_unpacked_once_and_for_its_user_alone_to_write() {
     let home = Home::new();
     let path = home.unpack();
-    assert_eq!(mode(&path), 0o500);
+    let (folders, file) = expected_modes();
+    assert_eq!(mode(&path), file);
     let folder = path.parent().unwrap();
-    assert_eq!((mode(folder), mode(folder.parent().unwrap())), (0o700, 0o700));
+    assert_eq!((mode(folder), mode(folder.parent().unwrap())), (folders, folders));
     assert_eq!(fs::read_dir(folder).unwrap().count(), 1, "no temporary file stays");
 
     let changed = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
@@ -94,7 +114,7 @@ fn a_file_that_is_not_as_written_is_replaced() {
             content[100] ^= 1;
             set_mode(path, 0o700);
             fs::write(path, content).unwrap();
-            set_mode(path, 0o500);
+            set_mode(path, expected_modes().1);
         },
         |path| fs::write(path, "").unwrap_or_else(|_| fs::remove_file(path).unwrap()),
         |path| {
@@ -116,7 +136,7 @@ fn a_file_that_is_not_as_written_is_replaced() {
         assert_eq!(home.unpack(), path);
         assert!(fs::read(&path).unwrap() == content);
         assert!(fs::symlink_metadata(&path).unwrap().is_file());
-        assert_eq!(mode(&path), 0o500);
+        assert_eq!(mode(&path), expected_modes().1);
         assert_eq!(std::os::unix::fs::MetadataExt::uid(&fs::metadata(&path).unwrap()), nix::unistd::getuid().as_raw());
     }
 }
@@ -167,19 +187,51 @@ fn paths_that_the_loader_would_misread_are_not_used() {
 
 #[test]
 fn no_home_is_needed() {
+    for cache in ["/no/such/folder", "/proc"] {
+        expect_memory(supervisor().env("XDG_CACHE_HOME", cache));
+    }
     for home in [None, Some("relative"), Some("/no/such/folder"), Some("/proc")] {
         let mut command = supervisor();
+        command.env("XDG_CACHE_HOME", "relative");
         match home {
             Some(home) => command.env("HOME", home),
             None => command.env_remove("HOME"),
         };
+        if nix::unistd::getuid().is_root() {
+            // Where root's library would lie otherwise, it could not be executed.
+            command = with_own_var_cache(&command, "noexec");
+        }
         expect_memory(&mut command);
     }
+}
+
+/// A child of root's that becomes another user executes programs as if there were no library to be read.
+#[test]
+fn whoever_roots_children_become_can_read_it() {
+    if !nix::unistd::getuid().is_root() {
+        return eprintln!("skipped: only root can become somebody else");
+    }
+    let home = Home::new();
+    set_mode(home.folder.path(), 0o700);
+    let mut command = home.supervisor();
+    command.env_remove("XDG_CACHE_HOME").args(["-q", "--"]);
+    command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c"]);
+    command.arg(
+        "echo \"$LD_PRELOAD\"; id -u; ls -ld $(dirname \"$LD_PRELOAD\"); ls -l \"$LD_PRELOAD\"; cat /proc/self/maps",
+    );
+    let finished = finish(&mut with_own_var_cache(&command, "exec"));
+    let lines: Vec<_> = finished.stdout.lines().collect();
+    assert!(lines[0].starts_with("/var/cache/precache/"), "{finished:?}");
+    assert_eq!(lines[1], "65534");
+    assert!(lines[2].starts_with("drwxr-xr-x"), "{}", lines[2]);
+    assert!(lines[3].starts_with("-r-xr-xr-x"), "{}", lines[3]);
+    assert!(lines[4..].iter().any(|line| line.ends_with(lines[0])), "{finished:?}");
+    assert_eq!(finished.stderr, "", "the loader complains");
 }
 
 #[test]
 fn in_memory_it_leaves_the_program_no_descriptor() {
     let mut command = supervisor();
-    command.env_remove("HOME").args(["-q", "--", "sh", "-c", "ls /proc/$$/fd"]);
+    command.env("XDG_CACHE_HOME", "/proc").args(["-q", "--", "sh", "-c", "ls /proc/$$/fd"]);
     assert_eq!(finish(&mut command).stdout, finish(Command::new("sh").args(["-c", "ls /proc/$$/fd"])).stdout);
 }

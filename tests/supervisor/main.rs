@@ -9,5 +9,6 @@ mod process;
 mod reports;
 mod signals;
 mod stage;
+mod strangers;
 mod targets;
 mod terminal;

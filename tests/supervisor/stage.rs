@@ -23,7 +23,7 @@ pub fn supervisor() -> Command {
             command.env_remove(name);
         }
     }
-    command.env("HOME", home.path()).env_remove("XDG_CACHE_HOME");
+    command.env("HOME", home.path()).env("XDG_CACHE_HOME", home.path().join(".cache"));
     command
 }
 

@@ -3,6 +3,9 @@
 //! It is unpacked once, into a folder named after its content, and checked before every use: whoever could change that
 //! file could run code in the user's programs. Where there is no such folder, it lies in memory, and the loader reaches
 //! it through our descriptor in /proc, for as long as we live.
+//!
+//! What root starts may become another user and execute programs: root's library can be read by everybody, in a folder
+//! that everybody can look into.
 
 use std::env;
 use std::ffi::OsStr;
@@ -23,6 +26,9 @@ use nix::unistd::geteuid;
 static CONTENT: &[u8] = include_bytes!(env!("PRECACHE_LIBRARY"));
 const HASH: &str = env!("PRECACHE_LIBRARY_HASH");
 const NAME: &str = "libprecache_inject.so";
+
+/// Root's folder for caches (Filesystem Hierarchy Standard 5.5): others cannot look into its home.
+const EVERYBODYS_CACHE: &str = "/var/cache";
 
 /// Writable by others than its owner.
 const FOREIGN_WRITE: u32 = 0o022;
@@ -75,12 +81,24 @@ impl Library {
     }
 }
 
-/// `${XDG_CACHE_HOME:-$HOME/.cache}/precache/HASH/libprecache_inject.so`
+/// `${XDG_CACHE_HOME:-$HOME/.cache}/precache/HASH/libprecache_inject.so`; root's is `/var/cache` without XDG_CACHE_HOME.
 fn in_folder() -> Result<PathBuf, FolderError> {
-    let base = cache_home().ok_or(FolderError::NoHome)?;
-    let at_base = |error| FolderError::Io(base.clone(), error);
-    create_folder(&base).map_err(at_base)?;
-    let base = fs::canonicalize(&base).map_err(at_base)?;
+    let mut why = FolderError::NoHome;
+    for base in cache_homes() {
+        match below(&base) {
+            Ok(path) => return Ok(path),
+            Err(error) => why = error,
+        }
+    }
+    Err(why)
+}
+
+fn below(base: &Path) -> Result<PathBuf, FolderError> {
+    let at_base = |error| FolderError::Io(base.to_owned(), error);
+    if base != Path::new(EVERYBODYS_CACHE) {
+        create_folder(base).map_err(at_base)?;
+    }
+    let base = fs::canonicalize(base).map_err(at_base)?;
     if !is_speakable(&base) {
         return Err(FolderError::Unspeakable(base));
     }
@@ -99,9 +117,19 @@ fn in_folder() -> Result<PathBuf, FolderError> {
     Ok(path)
 }
 
-fn cache_home() -> Option<PathBuf> {
+/// Folders for caches, the best first.
+fn cache_homes() -> Vec<PathBuf> {
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
+    if let Some(chosen) = absolute("XDG_CACHE_HOME") {
+        return vec![chosen];
+    }
+    let everybodys = geteuid().is_root().then(|| PathBuf::from(EVERYBODYS_CACHE));
+    everybodys.into_iter().chain(absolute("HOME").map(|home| home.join(".cache"))).collect()
+}
+
+/// Modes of our folders and of the file.
+fn modes() -> (u32, u32) {
+    if geteuid().is_root() { (0o755, 0o555) } else { (0o700, 0o500) }
 }
 
 /// LD_PRELOAD is split at spaces and colons, and the loader expands `$ORIGIN` and its like.
@@ -135,6 +163,10 @@ fn require_own_folder(path: &Path) -> Result<(), FolderError> {
     if metadata.uid() != geteuid().as_raw() || metadata.mode() & FOREIGN_WRITE != 0 {
         return Err(FolderError::Exposed(path.to_owned()));
     }
+    // Made under a umask, or by another version.
+    if metadata.mode() & 0o777 != modes().0 {
+        folder.set_permissions(Permissions::from_mode(modes().0)).map_err(at)?;
+    }
     let file_system = fstatvfs(&folder).map_err(|errno| at(errno.into()))?;
     if file_system.flags().contains(FsFlags::ST_NOEXEC) {
         return Err(FolderError::NoExec(path.to_owned()));
@@ -142,13 +174,13 @@ fn require_own_folder(path: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// Ours, written by nobody else, and byte by byte what this executable holds.
+/// Ours, as we leave it, and byte by byte what this executable holds.
 fn is_intact(path: &Path) -> bool {
     let is_ours = |file: &File| {
         file.metadata().is_ok_and(|metadata| {
             metadata.is_file()
                 && metadata.uid() == geteuid().as_raw()
-                && metadata.mode() & FOREIGN_WRITE == 0
+                && metadata.mode() & 0o777 == modes().1
                 && metadata.len() == CONTENT.len() as u64
         })
     };
@@ -162,8 +194,9 @@ fn is_intact(path: &Path) -> bool {
 
 /// Under another name first: a program that starts in this moment sees all of it or nothing.
 fn write_in_place(folder: &Path, path: &Path) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o500)).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().tempfile_in(folder)?;
     file.write_all(CONTENT)?;
+    file.as_file().set_permissions(Permissions::from_mode(modes().1))?;
     file.persist(path)?;
     Ok(())
 }
