@@ -7,3 +7,4 @@ mod programs;
 mod python;
 mod selection;
 mod sparse;
+mod strange_optimizers;

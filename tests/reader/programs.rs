@@ -1,16 +1,23 @@
 //! One small C program for each thing that a program may do; `programs/NAME.c` says what is expected.
 
 use precache_tests::programs::compile;
-use precache_tests::runs::{Left, METHODS, Program, Report};
+use precache_tests::runs::{METHODS, Program, Report};
 use precache_tests::storage::{flat_file, make_cold, scratch};
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Mutex;
 
 const MIB: usize = 64;
 
-fn compiled(name: &str) -> Program {
+/// The program of that name, compiled once.
+pub fn compiled(name: &str) -> Program {
+    static COMPILED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("reader/programs").join(name).with_extension("c");
     let program = scratch().join(name);
-    compile(&source, &program, &["-pthread", "-Wno-stringop-overread", "-lm"]).expect("cc compiles it");
+    let mut compiled = COMPILED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if compiled.insert(name.to_owned()) {
+        compile(&source, &program, &["-pthread", "-Wno-stringop-overread", "-lm"]).expect("cc compiles it");
+    }
     Program::new([program.into_os_string(), flat_file(MIB).into_os_string()])
 }
 
@@ -120,22 +127,5 @@ fn orphans() {
     for report in unnoticed("orphans") {
         let requested = report.of_file("requested");
         assert!(requested > 16 << 20, "{requested} bytes requested for the orphan: {:#}", report.0);
-    }
-}
-
-/// Prints what an interposed call costs whose buffer lies elsewhere (the bar: under 10 ns more than without precache).
-#[test]
-#[ignore = "measures, and checks nothing"]
-fn cost_of_calls() {
-    let program = compiled("cost_of_calls");
-    let costs = |left: Left| -> Vec<(String, f64)> {
-        let text = String::from_utf8(left.stdout).expect("text");
-        let split = |line: &str| Some((line[..24].trim().to_owned(), line[24..].trim().parse().ok()?));
-        text.lines().filter_map(split).collect()
-    };
-    let (with, report) = program.under(&["--distance=1M"]);
-    assert!(report.trips() > 0, "{:#}", report.0);
-    for ((name, alone), (_, with)) in costs(program.alone()).into_iter().zip(costs(with)) {
-        println!("{name:<24} {alone:6.1} ns alone, {:+5.1} ns", with - alone);
     }
 }

@@ -38,10 +38,11 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Adds a trip. `false`: the ring is full, and the optimizer has not looked for a long time.
+    /// Adds a trip. `false`: the ring is full, and the optimizer has not looked for a long time; or so many others were
+    /// faster, or what stands there makes so little sense, that no end is in sight.
     pub fn push(&self, trip: Trip) -> bool {
         let mut position = self.head.load(Relaxed);
-        loop {
+        for _ in 0..CAPACITY {
             let lap = position - position % CAPACITY;
             let Some(cell) = self.cells.get((position % CAPACITY) as usize) else { return false };
             let sequence = cell.sequence.load(Acquire);
@@ -61,6 +62,7 @@ impl Ring {
                 return false;
             }
         }
+        false
     }
 
     /// Takes the oldest trip. Only the optimizer calls this, from one thread.
