@@ -65,3 +65,29 @@ fn every_case_is_in_the_table_of_interactions() {
         .collect();
     assert!(missing.is_empty(), "docs/interactions.md has no row for {missing:?}");
 }
+
+/// And each test that it names is there.
+#[test]
+fn every_test_in_the_table_of_interactions_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = std::fs::read_to_string(root.join("../docs/interactions.md")).expect("the book has it");
+    let files = |folder: &str| {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap_or_else(|_| panic!("there is no tests/{folder}"));
+        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file()).collect::<Vec<_>>()
+    };
+    let has_file =
+        |folder: &str, name: &str| files(folder).iter().any(|file| file.file_stem().is_some_and(|s| s == name));
+    let has_function = |folder: &str, name: &str| {
+        let declared = format!("fn {name}()");
+        files(folder).iter().any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains(&declared)))
+    };
+    // The last column; names are every other part between the signs.
+    let cells = table.lines().filter_map(|line| line.strip_prefix('|')?.strip_suffix('|')?.rsplit('|').next());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let (there, missing): (Vec<_>, Vec<_>) = names.partition(|name| match name.split_once(": ") {
+        Some((folder, name)) => has_file(folder, name) || has_function(folder, name),
+        None => has_file("hostile/cases", name),
+    });
+    assert!(missing.is_empty(), "docs/interactions.md names {missing:?}, which do not exist");
+    assert!(there.len() > 50, "only {} tests are named", there.len());
+}
