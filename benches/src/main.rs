@@ -6,6 +6,7 @@ mod bench;
 mod cache;
 mod cgroup;
 mod configuration;
+mod costs;
 mod data;
 mod demo;
 mod figure7;
@@ -49,9 +50,11 @@ fn run(options: &Options) -> anyhow::Result<()> {
         What::Figure8 => figure8::run(&bench),
         What::Bars => bars::run(&bench),
         What::Limits { only } => limits::run(&bench, only),
+        What::Costs => costs::run(&bench),
         What::All => {
             bars::run(&bench)?;
             limits::run(&bench, &[])?;
+            costs::run(&bench)?;
             figure7::run(&bench)?;
             figure8::run(&bench)
         }

@@ -37,7 +37,9 @@ pub enum What {
         #[arg(long, value_name = "NAME")]
         only: Vec<String>,
     },
-    /// Bars, limits and both figures
+    /// What trips, interposed calls, children and the start cost, measured and judged
+    Costs,
+    /// Bars, limits, costs and both figures
     All,
 }
 

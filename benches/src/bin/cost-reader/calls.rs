@@ -1,0 +1,127 @@
+//! Calls whose buffers lie elsewhere, while files are mapped.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::ptr::null_mut;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+const PAGE: usize = 4096;
+/// Read of each mapping, so that checkpoints lie in it.
+const READ: usize = 8 << 20;
+/// The best of so many batches of so many calls counts: what the call costs when nothing else happens.
+const BATCHES: usize = 2000;
+const CALLS: u32 = 200;
+
+/// What the calls write.
+const TEXT: &[u8; 8] = b"a text.\0";
+
+unsafe extern "C" {
+    fn fwrite_unlocked(buffer: *const c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize;
+    fn fputs_unlocked(text: *const c_char, stream: *mut libc::FILE) -> c_int;
+}
+
+/// Prints a line for each call and place of its buffer: name, a tab, nanoseconds.
+pub fn run(path: &Path) -> anyhow::Result<()> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len() as usize;
+    let mappings = (0..4).map(|_| map_and_read(&file, length)).collect::<io::Result<Vec<_>>>()?;
+    // Between armed mappings, where the lowest and the highest address of all do not tell.
+    // SAFETY: a mapping of ours that nothing uses any more.
+    unsafe { libc::munmap(mappings[1] as *mut c_void, length) };
+    let hole = anonymous(mappings[1] + length / 2)?;
+    let (lowest, highest) = (mappings.iter().min(), mappings.iter().max());
+    ensure!(lowest < Some(&hole) && Some(&hole) < highest, "the hole is not between the mappings");
+    let (mut on_stack, mut on_heap) = (*TEXT, TEXT.to_vec());
+    measure_all("stack", on_stack.as_mut_ptr())?;
+    measure_all("heap", on_heap.as_mut_ptr())?;
+    measure_all("mmap", anonymous(0)? as *mut u8)?;
+    measure_all("between mappings", hole as *mut u8)
+}
+
+fn map_and_read(file: &File, length: usize) -> io::Result<usize> {
+    // SAFETY: a new mapping; the file belongs to the measurement, which does not change it.
+    let address = unsafe { libc::mmap(null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    for at in (0..READ.min(length)).step_by(PAGE) {
+        // SAFETY: inside the mapping.
+        unsafe { address.cast::<u8>().add(at).read_volatile() };
+    }
+    Ok(address as usize)
+}
+
+/// A page at this place, or anywhere, with the text in it.
+fn anonymous(place: usize) -> io::Result<usize> {
+    let at_place = if place == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | at_place);
+    // SAFETY: replaces no mapping (mmap(2), MAP_FIXED_NOREPLACE).
+    let address = unsafe { libc::mmap((place & !(PAGE - 1)) as *mut c_void, PAGE, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a page of ours.
+    unsafe { address.cast::<[u8; 8]>().write(*TEXT) };
+    Ok(address as usize)
+}
+
+/// Calls that fail at once, or write to a stream whose buffer is large: what is measured is the way there.
+fn measure_all(place: &str, text: *mut u8) -> anyhow::Result<()> {
+    let name = CString::new("/dev/null")?;
+    // SAFETY: C strings.
+    let stream = unsafe { libc::fopen(name.as_ptr(), c"w".as_ptr()) };
+    ensure!(!stream.is_null(), "cannot open /dev/null");
+    let closed = closed_descriptor()?;
+    let buffer = text.cast::<c_void>();
+    let mut part = libc::iovec { iov_base: buffer, iov_len: 8 };
+    // SAFETY: msghdr is plain data, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+    let (part, message) = (&raw const part, &raw mut message);
+    // SAFETY: in each call: a buffer of eight bytes that is a C string, a list of one part, a stream that stays open; the
+    // descriptor is none, so nothing is transferred.
+    unsafe {
+        measure("write", place, || libc::write(closed, buffer, 8));
+        measure("read", place, || libc::read(closed, buffer, 8));
+        measure("send", place, || libc::send(closed, buffer, 8, 0));
+        measure("recv", place, || libc::recv(closed, buffer, 8, 0));
+        measure("writev", place, || libc::writev(closed, part, 1));
+        measure("sendmsg", place, || libc::sendmsg(closed, message, 0));
+        measure("syscall(SYS_write)", place, || libc::syscall(libc::SYS_write, closed, buffer, 8usize));
+        measure("fwrite", place, || fwrite_unlocked(buffer, 1, 8, stream));
+        measure("fputs", place, || fputs_unlocked(text.cast(), stream));
+        measure("fprintf", place, || libc::fprintf(stream, c"%s".as_ptr(), text.cast::<c_char>()));
+        if place == "stack" {
+            measure("syscall(SYS_getppid)", "none", || libc::syscall(libc::SYS_getppid));
+        }
+        ensure!(CStr::from_ptr(text.cast()).to_bytes() == &TEXT[..7], "somebody wrote to the buffer");
+        libc::fclose(stream);
+    }
+    Ok(())
+}
+
+/// A number that is no descriptor.
+fn closed_descriptor() -> anyhow::Result<c_int> {
+    // SAFETY: takes a number, and makes a descriptor that nobody else has.
+    let number = unsafe { libc::dup(0) };
+    // SAFETY: as above; closed at once.
+    drop((number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) }).context("cannot duplicate standard input")?);
+    Ok(number)
+}
+
+fn measure<T>(call: &str, place: &str, mut make: impl FnMut() -> T) {
+    let batch = || {
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            std::hint::black_box(make());
+        }
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
+    };
+    let best = std::iter::repeat_with(batch).take(BATCHES).fold(f64::INFINITY, f64::min);
+    println!("{call}, {place}\t{best:.2}");
+}

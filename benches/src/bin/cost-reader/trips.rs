@@ -1,0 +1,204 @@
+//! What a checkpoint costs: the time of the access that hits it, beside the least that it could be.
+//!
+//! The least is a fault whose handler opens the same bytes by the same call, and does nothing else. Both are measured in
+//! turn, in one process, on the same file; which kind of trip an access was, the counters that the library shares with
+//! the optimizer say, and the kernel says which pages were closed again.
+
+use std::fs::{self, File};
+use std::io;
+use std::mem::size_of;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use precache_contract::segment::Segment;
+use serde_json::json;
+use syscalls::{Errno, Sysno, syscall};
+
+const PAGE: usize = 4096;
+/// One access in each step: what a fault maps around itself.
+const STEP: usize = 64 << 10;
+const ROUNDS: usize = 40;
+/// Until the reader's order is known and told, trips are of another kind.
+const LEARNING: usize = 8 << 20;
+/// A page is not closed again before so many others have tripped.
+const RECENT: usize = 4;
+
+/// Bytes from one checkpoint to the next (`--distance`).
+const DISTANCE: usize = 1 << 20;
+
+/// As the kernel takes it (rt_sigaction(2)).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Action {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// Prints a line for each round: medians in nanoseconds, and how many trips there were of each kind.
+pub fn run(path: &Path) -> anyhow::Result<()> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len() as usize / DISTANCE * DISTANCE;
+    // The library's handler is in place from its first mapping on.
+    drop(Mapping::of_program(&file, length)?);
+    for round in 0..ROUNDS {
+        let bare = bare(&file, length)?;
+        let mapping = Mapping::of_program(&file, length)?;
+        let segment = segment().context("there is no segment: run this under precache-run")?;
+        let [mut quiet, mut woken, mut rearmed] = [const { Vec::new() }; 3];
+        let mut tripped = Vec::new();
+        for at in (0..length).step_by(STEP) {
+            let before = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
+            let time = mapping.touch(at);
+            let after = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
+            if after.0 == before.0 {
+                continue;
+            }
+            ensure!(after.0 == before.0 + 1, "one access was {} trips", after.0 - before.0);
+            tripped.push(at);
+            // The only page that may be closed again is the one that has just ceased to be recent.
+            let fallen = tripped.len().checked_sub(RECENT + 1).map(|index| tripped[index]);
+            let is_rearmed = fallen.is_some_and(|fallen| mapping.is_closed(fallen));
+            if at < LEARNING || at % DISTANCE != 0 {
+                continue;
+            }
+            match (is_rearmed, after.1 > before.1) {
+                (false, false) => quiet.push(time),
+                (false, true) => woken.push(time),
+                (true, false) => rearmed.push(time),
+                (true, true) => {}
+            }
+        }
+        drop(mapping);
+        let counts = json!({ "quiet": quiet.len(), "woken": woken.len(), "rearmed": rearmed.len() });
+        let [quiet, woken, rearmed] = [quiet, woken, rearmed].map(median);
+        let bare = median(bare);
+        println!(
+            "{}",
+            json!({ "round": round, "bare": bare, "quiet": quiet, "woken": woken, "rearmed": rearmed, "counts": counts })
+        );
+    }
+    Ok(())
+}
+
+/// The middle; none of none.
+fn median(mut times: Vec<f64>) -> Option<f64> {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied()
+}
+
+struct Mapping {
+    address: usize,
+    length: usize,
+    is_ours: bool,
+}
+
+impl Mapping {
+    /// As programs map files.
+    fn of_program(file: &File, length: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping; the file belongs to the measurement, which does not change it.
+        let address = unsafe { libc::mmap(null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { address: address as usize, length, is_ours: false })
+    }
+
+    /// Past everybody, closed.
+    fn closed(file: &File, length: usize) -> io::Result<Self> {
+        // SAFETY: as above.
+        let address =
+            unsafe { syscall!(Sysno::mmap, 0, length, libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd(), 0) }
+                .map_err(error)?;
+        Ok(Self { address, length, is_ours: true })
+    }
+
+    /// Reads a byte; the answer is the time that it took, in nanoseconds.
+    fn touch(&self, at: usize) -> f64 {
+        let start = Instant::now();
+        // SAFETY: inside the mapping; whoever closed it opens it.
+        unsafe { ((self.address + at) as *const u8).read_volatile() };
+        start.elapsed().as_nanos() as f64
+    }
+
+    /// Whether the kernel could not read there.
+    fn is_closed(&self, at: usize) -> bool {
+        // SAFETY: the kernel reads a set from there, and then refuses what to do with it (rt_sigprocmask(2)).
+        let read = unsafe { syscall!(Sysno::rt_sigprocmask, usize::MAX, self.address + at, 0, size_of::<u64>()) };
+        read == Err(Errno::EFAULT)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: a mapping of ours, which nothing uses any more; unmapped by whoever knows of it.
+        unsafe {
+            if self.is_ours {
+                let _ = syscall!(Sysno::munmap, self.address, self.length);
+            } else {
+                libc::munmap(self.address as *mut _, self.length);
+            }
+        }
+    }
+}
+
+/// Faults whose handler opens what the library would open, and does nothing else.
+fn bare(file: &File, length: usize) -> anyhow::Result<Vec<f64>> {
+    let mapping = Mapping::closed(file, length)?;
+    let before = action(None)?;
+    let ours = Action { handler: open_next as *const () as usize, ..before };
+    // The flag for the restorer is the C library's; before it has set any action there is none to be had.
+    ensure!(before.restorer != 0, "nobody has set an action for SIGSEGV yet");
+    action(Some(&ours))?;
+    let mut times = Vec::new();
+    for at in (0..length).step_by(STEP) {
+        let faults = FAULTS.load(Relaxed);
+        let time = mapping.touch(at);
+        if FAULTS.load(Relaxed) != faults && at >= LEARNING {
+            times.push(time);
+        }
+    }
+    action(Some(&before))?;
+    Ok(times)
+}
+
+static FAULTS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn open_next(_signal: i32, info: *const libc::siginfo_t, _context: *const u8) {
+    FAULTS.fetch_add(1, Relaxed);
+    // SAFETY: the kernel passes a siginfo_t with SA_SIGINFO (sigaction(2)); the range is that of the mapping which is
+    // measured, a multiple of the distance long, at whose multiples it is touched first.
+    unsafe {
+        let address = (*info).si_addr() as usize & !(PAGE - 1);
+        let _ = syscall!(Sysno::mprotect, address, DISTANCE, libc::PROT_READ);
+    }
+}
+
+/// Asks for the true action of SIGSEGV, or sets it, past every library.
+fn action(wanted: Option<&Action>) -> io::Result<Action> {
+    let mut before = Action::default();
+    let wanted = wanted.map_or(0, |wanted| std::ptr::from_ref(wanted) as usize);
+    // SAFETY: structures as the kernel wants them; the handler is one for SA_SIGINFO, which the library's flags have.
+    unsafe { syscall!(Sysno::rt_sigaction, libc::SIGSEGV, wanted, &raw mut before, size_of::<u64>()) }
+        .map_err(error)?;
+    Ok(before)
+}
+
+fn error(errno: Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno.into_raw())
+}
+
+/// The memory that the library shares with the optimizer.
+fn segment() -> Option<&'static Segment> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.contains("/memfd:precache"))?;
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+    // SAFETY: never unmapped while the process lives, as long as a segment, and made of atomics.
+    (end - start == Segment::LENGTH).then(|| unsafe { &*(start as *const Segment) })
+}

@@ -1,0 +1,64 @@
+//! The handler, over a bare fault whose handler opens the same bytes: measured in turn in one process.
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use super::{cost_reader, output_of, under_precache, warm_file};
+use crate::bench::Bench;
+use crate::statistics::Spread;
+use crate::verdict::{Bar, Verdict};
+
+/// Nanoseconds over the bare fault: of a trip that wakes nobody and closes nothing, and of one that wakes the optimizer.
+const QUIET: f64 = 500.0;
+const WOKEN: f64 = 3000.0;
+
+/// A round of `cost-reader trips`: medians in nanoseconds.
+#[derive(Deserialize)]
+struct Round {
+    bare: Option<f64>,
+    quiet: Option<f64>,
+    woken: Option<f64>,
+    rearmed: Option<f64>,
+    counts: Counts,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    quiet: u64,
+    woken: u64,
+    rearmed: u64,
+}
+
+pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
+    let file = warm_file(bench)?;
+    let mut bars = Vec::new();
+    for protect in ["mprotect", "guard"] {
+        let protection = format!("--protect={protect}");
+        let words = under_precache(bench, &[&protection, "--distance=1M"], cost_reader(bench, "trips", &file));
+        let output = output_of(&mut bench.programs.command(&words))?;
+        let rounds: Vec<Round> = output.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let bare = Spread::of(rounds.iter().filter_map(|round| round.bare)).context("no bare fault was measured")?;
+        let mut bar = |what: &str, time: &dyn Fn(&Round) -> Option<f64>, count: u64, most: Option<f64>| {
+            let over = rounds.iter().filter_map(|round| Some(time(round)? - round.bare?));
+            let requirement = match most {
+                Some(most) => format!("{protect}: a trip that {what} takes at most {most} ns more than a bare fault"),
+                None => format!("{protect}: a trip that {what}"),
+            };
+            bars.push(match Spread::of(over) {
+                None => Bar::not_measured(requirement, "there was none"),
+                Some(over) => {
+                    let measured = format!(
+                        "{:.0} ns ({:.0} to {:.0}, {} rounds, {count} trips), the bare fault {:.0} ns",
+                        over.median, over.least, over.most, over.count, bare.median
+                    );
+                    Bar::new(requirement, measured, most.map_or(Verdict::Met, |most| Verdict::is(over.median <= most)))
+                }
+            });
+        };
+        let count = |which: fn(&Counts) -> u64| rounds.iter().map(|round| which(&round.counts)).sum();
+        bar("wakes nobody and closes nothing", &|round| round.quiet, count(|c| c.quiet), Some(QUIET));
+        bar("wakes the optimizer", &|round| round.woken, count(|c| c.woken), Some(WOKEN));
+        bar("closes a page again", &|round| round.rearmed, count(|c| c.rearmed), None);
+    }
+    Ok(bars)
+}
