@@ -140,7 +140,7 @@ impl Claim {
         entry.device.store(what.file.0, Relaxed);
         entry.inode.store(what.file.1, Relaxed);
         entry.protection.store(what.protection, Relaxed);
-        entry.guards.store(what.method == Method::Guard, Relaxed);
+        entry.guards.store(false, Relaxed);
         entry.doomed.store(false, Relaxed);
         entry.generation.fetch_or(1, Relaxed);
         entry.holders.fetch_add(1, SeqCst);
@@ -217,8 +217,14 @@ impl Held {
         self.entry.protection.load(Relaxed)
     }
 
+    /// Whether a guard may lie in it.
     pub fn has_guards(&self) -> bool {
-        self.entry.guards.load(Relaxed)
+        self.entry.guards.load(SeqCst)
+    }
+
+    /// To be said before a guard is placed: whoever meets it then knows that it may be one.
+    pub fn set_guards(&self, may_lie_in_it: bool) {
+        self.entry.guards.store(may_lie_in_it, SeqCst);
     }
 
     /// To be let go of at the next turn.
@@ -257,7 +263,6 @@ impl Turn<'_> {
     /// The mapping gets no guards, though it was registered for them; none has been placed yet.
     pub fn do_without_guards(&mut self) {
         self.curtain().do_without_guards();
-        self.held.entry.guards.store(false, Relaxed);
     }
 
     pub fn curtain(&mut self) -> &mut Curtain {

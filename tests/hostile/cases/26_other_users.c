@@ -91,7 +91,7 @@ int main(int count, char **arguments)
 	pthread_t threads[4];
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, reader, NULL);
-	for (int i = 0; i < 60; i++)
+	for (int i = 0; i < 30; i++)
 		if (seteuid(i % 2 ? 0 : NOBODY))
 			fail("seteuid");
 	over = 1;
