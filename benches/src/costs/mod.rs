@@ -23,7 +23,7 @@ use crate::verdict::table;
 const SIZE: u64 = 256 << 20;
 
 pub fn run(bench: &Bench) -> anyhow::Result<()> {
-    let machine = Machine::here(bench.scratch());
+    let machine = Machine::here(bench.scratch(), bench.settings.as_user.as_deref());
     let mut bars = trips::judge(bench)?;
     bars.extend(calls::judge(bench)?);
     for judge in [children::judge, start::judge, library::judge] {
