@@ -8,10 +8,25 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
+/// The folder, and the process whose it is.
+static SCRATCH: OnceLock<(PathBuf, u32)> = OnceLock::new();
+
 /// A folder that lasts as long as the test program.
 pub fn scratch() -> &'static Path {
-    static FOLDER: OnceLock<TempDir> = OnceLock::new();
-    FOLDER.get_or_init(|| tempfile::tempdir_in("/var/tmp").expect("a folder on a disk")).path()
+    let make = || {
+        let folder = tempfile::tempdir_in("/var/tmp").expect("a folder on a disk").keep();
+        // SAFETY: atexit(3) takes a function that lives as long as the program. Statics are not dropped at its end.
+        unsafe { libc::atexit(remove_scratch) };
+        (folder, std::process::id())
+    };
+    &SCRATCH.get_or_init(make).0
+}
+
+extern "C" fn remove_scratch() {
+    // A forked child that exits has its parent's handlers.
+    if let Some((folder, _)) = SCRATCH.get().filter(|(_, owner)| *owner == std::process::id()) {
+        let _ = fs::remove_dir_all(folder);
+    }
 }
 
 /// A file of so many MiB in which every 4-byte word tells its place, so that a wrong byte is noticed.
