@@ -3,8 +3,13 @@
 //! A read-only environment opens its data file for reading and right after it, in the same thread, the lock file; any
 //! other environment opens the lock file first and the data file for writing right after it (`mdb_env_open`). So a lock
 //! file that is opened directly after its data file, while that is still open for reading, belongs to a reader: it gets
-//! a file in memory instead, which nobody else sees. Should the same thread then open the data file for writing after
-//! all, it is refused: a writer without the shared lock file would destroy what other writers write.
+//! a file in memory instead, which nobody else sees.
+//!
+//! But a program may keep the data file open by itself, and then open an environment for writing. Both names of an
+//! environment are written into one piece of memory (`mdb_fopen`; before 0.9.22 `mdb_env_open`), and a program's own name
+//! is somewhere else: such an environment gets the shared lock file. Should a thread that was given a private one open
+//! the data file for writing after all, it is refused: a writer without the shared lock file would destroy what other
+//! writers write.
 
 use crate::{handover, settings, sys};
 use core::ffi::{CStr, c_int};
@@ -16,6 +21,9 @@ const THREADS: usize = 64;
 /// `mm_magic` of a meta page, behind the page header of 16 bytes (LMDB, `MDB_MAGIC`).
 const MAGIC: u32 = 0xBEEF_C0DE;
 const MAGIC_OFFSET: u64 = 16;
+
+/// A data file has two meta pages, of 4 KiB at least on all machines that run Linux. Shorter files are not looked into.
+const SHORTEST: i64 = 8192;
 
 /// What a thread opened last.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,6 +45,8 @@ struct Memory {
     device: AtomicU64,
     inode: AtomicU64,
     descriptor: AtomicI32,
+    /// Where the data file's name was.
+    name: AtomicUsize,
 }
 
 static MEMORIES: [Memory; THREADS] = [const {
@@ -46,6 +56,7 @@ static MEMORIES: [Memory; THREADS] = [const {
         device: AtomicU64::new(0),
         inode: AtomicU64::new(0),
         descriptor: AtomicI32::new(-1),
+        name: AtomicUsize::new(0),
     }
 }; THREADS];
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -77,7 +88,10 @@ pub fn decide(folder: c_int, path: &CStr, flags: c_int) -> Fate {
         last if last == Last::ReadOnlyData as u32 => {
             let still_open =
                 sys::file_status(memory.descriptor.load(Relaxed)).is_ok_and(|status| identity(&status) == file);
-            if still_open && data_file_of(folder, path) == Some(file) { Fate::Private } else { Fate::Open }
+            let is_readers = still_open
+                && is_of_one_environment(memory.name.load(Relaxed), path)
+                && data_file_of(folder, path) == Some(file);
+            if is_readers { Fate::Private } else { Fate::Open }
         }
         last if last == Last::PrivateLock as u32 && file_at(folder, path) == Some(file) => Fate::Refused,
         _ => Fate::Open,
@@ -104,6 +118,7 @@ pub fn opened(path: &CStr, flags: c_int, descriptor: c_int) {
     let Ok(status) = sys::file_status(descriptor) else { return };
     let mut magic = [0u8; 4];
     let is_data = status.st_mode & libc::S_IFMT == libc::S_IFREG
+        && status.st_size >= SHORTEST
         && flags & libc::O_ACCMODE != libc::O_WRONLY
         && sys::read_at(descriptor, &mut magic, MAGIC_OFFSET) == Ok(4)
         && u32::from_ne_bytes(magic) == MAGIC;
@@ -114,6 +129,7 @@ pub fn opened(path: &CStr, flags: c_int, descriptor: c_int) {
         memory.device.store(device, Relaxed);
         memory.inode.store(inode, Relaxed);
         memory.descriptor.store(descriptor, Relaxed);
+        memory.name.store(path.as_ptr().addr(), Relaxed);
         memory.last.store(Last::ReadOnlyData as u32, Relaxed);
     }
 }
@@ -128,6 +144,13 @@ fn memory() -> Option<&'static Memory> {
     place.last.store(Last::Other as u32, Relaxed);
     place.thread.store(thread, Relaxed);
     Some(place)
+}
+
+/// Whether LMDB itself opened the data file whose name was at `data`: the lock file's is written over it, or, before
+/// 0.9.22, stands directly before it.
+fn is_of_one_environment(data: usize, lock: &CStr) -> bool {
+    let at = lock.as_ptr().addr();
+    data == at || data == at + lock.count_bytes() + 1
 }
 
 /// The data file that belongs to the lock file at this path: `data.mdb` beside `lock.mdb`, or `FILE` for `FILE-lock`.

@@ -1,13 +1,15 @@
 //! `--private-lock`: LMDB readers that the shared lock file would stop. Each is shown to fail without it.
 
 use precache_tests::programs::{install, precache_run};
-use precache_tests::runs::{Program, Report};
-use precache_tests::storage::{SlowStorage, can_mount, lmdb, scratch};
+use precache_tests::runs::{Left, Program, Report};
+use precache_tests::storage::{SlowStorage, can_mount, lacking, lmdb, scratch};
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::OnceLock;
+
+mod writers;
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -62,9 +64,41 @@ fn reader(database: &Path, count: &str) -> Option<Program> {
     let words = [PYTHON.into(), "-c".into(), READER.into(), database.as_os_str().to_owned(), count.into()];
     let has_lmdb = Program::new([PYTHON, "-c", "import lmdb"]).alone().status.success();
     if !has_lmdb {
-        precache_tests::storage::lacking(&format!("module lmdb for {PYTHON}"));
+        lacking(&format!("module lmdb for {PYTHON}"));
     }
     has_lmdb.then(|| Program::new(words))
+}
+
+/// The readers that come with liblmdb.
+fn tools_of_liblmdb(database: &Path) -> Vec<Program> {
+    let tools = ["mdb_dump", "mdb_stat"].map(|tool| Program::new([tool.into(), database.as_os_str().to_owned()]));
+    tools.into_iter().filter(is_there).collect()
+}
+
+fn is_there(tool: &Program) -> bool {
+    let there = Command::new(&tool.0[0]).arg("-V").output().is_ok_and(|output| output.status.success());
+    if !there {
+        lacking(&format!("{:?} (lmdb-utils)", tool.0[0]));
+    }
+    there
+}
+
+fn nobody(program: &Program) -> Program {
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"].map(Into::into);
+    Program::new(nobody.into_iter().chain(program.0.clone()))
+}
+
+/// In a place that everybody may reach, with no home to keep the library in.
+fn with_private_lock_as_nobody(program: &Program) -> Left {
+    static SUPERVISOR: OnceLock<PathBuf> = OnceLock::new();
+    let supervisor = SUPERVISOR.get_or_init(|| {
+        let supervisor = scratch().join("precache-run");
+        install(&precache_run(), &supervisor);
+        supervisor
+    });
+    let options = ["-q", "--private-lock", "--"].map(Into::into);
+    let words = [supervisor.clone().into_os_string()].into_iter().chain(options).chain(program.0.clone());
+    nobody(&Program::new(words)).alone()
 }
 
 fn private_locks(report: &Report) -> u64 {
@@ -88,18 +122,28 @@ fn a_lock_file_that_may_not_be_written_stops_nobody() {
     let Some(reader) = reader(&database, "0") else { return };
     assert!(reader.alone().status.success());
     fs::set_permissions(database.join("lock.mdb"), Permissions::from_mode(0o644)).unwrap();
-    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"].map(Into::into);
-    let as_nobody = Program::new(nobody.into_iter().chain(reader.0.clone()));
-    let alone = as_nobody.alone();
+    let alone = nobody(&reader).alone();
     assert!(alone.stderr.contains("Permission denied"), "{alone:?}");
-    // In a place that everybody may reach, with no home to keep the library in.
-    let supervisor = scratch().join("precache-run");
-    install(&precache_run(), &supervisor);
-    let options = ["-q", "--private-lock", "--"].map(Into::into);
-    let words = [supervisor.into_os_string()].into_iter().chain(options).chain(reader.0.clone());
-    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"].map(Into::into);
-    let under = Program::new(nobody.into_iter().chain(words)).alone();
-    assert_eq!(under, reader.alone());
+    assert_eq!(with_private_lock_as_nobody(&reader), reader.alone());
+    for tool in tools_of_liblmdb(&database) {
+        let alone = nobody(&tool).alone();
+        assert!(alone.stderr.contains("Permission denied"), "{alone:?}");
+        assert_eq!(with_private_lock_as_nobody(&tool), tool.alone());
+    }
+}
+
+#[test]
+fn a_lock_file_that_may_not_be_made_stops_nobody() {
+    let database = database("unmade");
+    let Some(reader) = reader(&database, "0") else { return };
+    for program in [reader].into_iter().chain(tools_of_liblmdb(&database)) {
+        let expected = program.alone();
+        fs::remove_file(database.join("lock.mdb")).unwrap();
+        let alone = nobody(&program).alone();
+        assert!(alone.stderr.contains("Permission denied"), "{alone:?}");
+        assert_eq!(with_private_lock_as_nobody(&program), expected);
+        assert!(!database.join("lock.mdb").exists());
+    }
 }
 
 #[test]
@@ -114,6 +158,13 @@ fn a_file_system_without_locks_stops_nobody() {
     assert!(!alone.status.success(), "{alone:?}");
     let (left, report) = reader.under(&["--private-lock"]);
     assert!(left.status.success(), "{left:?} {:#}", report.0);
+    for tool in tools_of_liblmdb(storage.path()) {
+        let alone = tool.alone();
+        assert!(alone.stderr.contains("No locks available"), "{alone:?}");
+        let (left, report) = tool.under(&["--private-lock"]);
+        assert!(left.status.success() && left.stderr.is_empty(), "{left:?} {:#}", report.0);
+        assert_eq!(private_locks(&report), 1);
+    }
 }
 
 #[test]
@@ -126,104 +177,24 @@ fn a_database_without_a_folder_has_its_lock_beside_it() {
     assert!(!database.with_file_name("data.mdb-lock").exists());
 }
 
+/// Only what may be a database is looked into.
 #[test]
-fn a_writer_gets_the_shared_lock_file_and_a_warning() {
-    let database = database("written");
-    let code = "
-import lmdb, sys
-env = lmdb.open(sys.argv[1], map_size=1 << 30)
-with env.begin(write=True) as txn:
-    print(txn.put(b'key', b'value'))
-";
-    if reader(&database, "0").is_none() {
+fn a_file_too_short_for_a_database_is_not_read() {
+    if !can_mount() {
         return;
     }
-    let words = [PYTHON.into(), "-c".into(), code.into(), database.clone().into_os_string()];
-    let (left, report) = Program::new(words).under(&["--private-lock"]);
-    assert_eq!(left.stdout, b"True\n");
-    assert!(database.join("lock.mdb").exists());
-    assert_eq!(private_locks(&report), 0);
-    assert!(report.text().contains("\"private\":false"), "{:#}", report.0);
-}
-
-/// Somebody else's writer cannot be kept from what it does, but it is told of.
-#[test]
-fn a_writer_elsewhere_is_told_of() {
-    let database = database("written-elsewhere");
-    let Some(reader) = reader(&database, "0") else { return };
-    let code = "
-import lmdb, sys
-env = lmdb.open(sys.argv[1], map_size=1 << 30)
-print('open', flush=True)
-sys.stdin.readline()
-";
-    let mut writer = Command::new(PYTHON)
-        .args(["-c", code])
-        .arg(&database)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(writer.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "open\n");
-    let (left, report) = reader.under(&["--private-lock"]);
-    drop(writer.stdin.take());
-    writer.wait().unwrap();
-    assert!(left.status.success());
-    assert!(report.text().contains("open for writing"), "{:#}", report.0);
-}
-
-/// However a process came to look at the data file before: when it writes, it has the shared lock file.
-#[test]
-fn a_reader_that_comes_back_as_a_writer_gets_the_shared_lock_file() {
-    let write = "
-env = lmdb.open(sys.argv[1], map_size=1 << 30)
-links = [f'/proc/self/fd/{number}' for number in range(3, 64)]
-locks = [os.readlink(link) for link in links if os.path.lexists(link) and 'lock.mdb' in os.readlink(link)]
-print(locks == [sys.argv[1] + '/lock.mdb'])
-with env.begin(write=True) as txn:
-    print(txn.put(b'key', b'value'))
-";
-    let before = [
-        "lmdb.open(sys.argv[1], readonly=True).close()",
-        "lmdb.open(sys.argv[1], readonly=True, lock=False).close()",
-        "open(sys.argv[1] + '/data.mdb', 'rb').read(100)",
-        "env = lmdb.open(sys.argv[1], readonly=True, lock=True); pid = os.fork(); pid and (os.waitpid(pid, 0), os._exit(0)); env.close()",
-    ];
-    for (number, before) in before.into_iter().enumerate() {
-        let database = database(&format!("again-{number}"));
-        if reader(&database, "0").is_none() {
-            return;
-        }
-        let code = format!("import lmdb, os, sys\n{before}\n{write}");
-        let words = [PYTHON.into(), "-c".into(), code.into(), database.into_os_string()];
-        let (left, report) = Program::new(words).under(&["--private-lock"]);
-        assert_eq!(String::from_utf8_lossy(&left.stdout), "True\nTrue\n", "{before}: {left:?} {:#}", report.0);
-        assert!(report.text().contains("\"private\":false"), "{:#}", report.0);
+    let folder = scratch().join("short");
+    fs::create_dir_all(&folder).unwrap();
+    for (name, length) in [("short", 4096), ("long", 8192)] {
+        fs::write(folder.join(name), vec![b'x'; length]).unwrap();
     }
-}
-
-/// A thread that keeps the data file open for reading and then opens the environment for writing looks like a reader
-/// until it opens the data file: then it is stopped.
-#[test]
-fn a_writer_taken_for_a_reader_is_stopped() {
-    let code = "
-import lmdb, sys
-kept = open(sys.argv[1] + '/data.mdb', 'rb')
-try:
-    lmdb.open(sys.argv[1], map_size=1 << 30)
-    print('opened')
-except lmdb.Error as error:
-    print('Permission denied' in str(error))
-";
-    let database = database("kept-open");
-    if reader(&database, "0").is_none() {
-        return;
+    let storage = SlowStorage::mount(&folder, &[]);
+    for (name, is_read) in [("short", false), ("long", true)] {
+        let open = format!("exec 3< '{}'", storage.path().join(name).display());
+        let (left, _) = Program::new(["sh", "-c", &open]).under(&["--private-lock"]);
+        assert!(left.status.success(), "{left:?}");
+        assert_eq!(storage.bytes_of(name).is_some_and(|bytes| bytes > 0), is_read, "{name}");
     }
-    let words = [PYTHON.into(), "-c".into(), code.into(), database.into_os_string()];
-    let (left, _) = Program::new(words).under(&["--private-lock"]);
-    assert_eq!(left.stdout, b"True\n", "{left:?}");
 }
 
 #[test]

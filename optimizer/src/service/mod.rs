@@ -7,6 +7,7 @@ mod feeder;
 mod files;
 mod ledger;
 mod listener;
+mod lookout;
 mod reader;
 mod retainer;
 mod session;

@@ -1,6 +1,7 @@
 //! Sessions: what each supervisor asked for, and what it will be told.
 
 use super::ledger::Ledger;
+use super::lookout::Lookout;
 use super::reader::Reader;
 use crate::engine::{Account, FileRecord};
 use crate::link::message::{Answer, Request};
@@ -15,12 +16,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
+use std::time::Duration;
 
 /// Reports of ended processes that one session keeps one by one.
 const ENDED: usize = 200;
 
 /// Lock files that one session tells apart.
 const LOCKS: usize = 1000;
+
+/// How long a report waits for what is known of writers.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Session {
     options: RunOptions,
@@ -29,6 +34,7 @@ pub struct Session {
     locks: Vec<LockReport>,
     ended: Vec<ReaderReport>,
     ledger: Arc<Ledger>,
+    lookout: Option<Lookout>,
 }
 
 impl Session {
@@ -41,6 +47,7 @@ impl Session {
             locks: Vec::new(),
             ended: Vec::new(),
             ledger: Arc::default(),
+            lookout: None,
         }
     }
 
@@ -83,21 +90,20 @@ impl Session {
         }
     }
 
-    /// A writer reuses pages that readers with private lock files still read.
+    /// Has writers of the database looked for.
     fn warn_of_writers(&mut self, lock: &Path) {
         let data = match lock.to_str().and_then(|path| path.strip_suffix("-lock")) {
             Some(data) => PathBuf::from(data),
             None => lock.with_file_name("data.mdb"),
         };
-        let writers = precache_lmdb_tools::lockfile::scan(&data).map(|scan| scan.writers).unwrap_or_default();
-        for writer in writers {
-            self.ledger.note_trouble(format!(
-                "warning: process {} ({}) has {} open for writing: what readers with private lock files read may change \
-                 under them; run them without --private-lock",
-                writer.pid,
-                writer.command,
-                data.display()
-            ));
+        if self.lookout.is_none() {
+            match Lookout::begin(Arc::clone(&self.ledger)) {
+                Ok(lookout) => self.lookout = Some(lookout),
+                Err(error) => self.ledger.note_trouble(format!("cannot look for writers of databases: {error}")),
+            }
+        }
+        if let Some(lookout) = &mut self.lookout {
+            lookout.ask(data);
         }
     }
 
@@ -105,6 +111,10 @@ impl Session {
         let mut readers = std::mem::take(&mut self.ended);
         for reader in living.iter().filter(|reader| reader.session == session) {
             readers.push(reader.report());
+        }
+        if self.lookout.as_mut().is_some_and(|lookout| !lookout.finish(PATIENCE)) {
+            self.ledger
+                .note_trouble("no answer yet whether databases with private lock files are open for writing".into());
         }
         let files = self.ledger.files();
         SessionReport {

@@ -1,0 +1,69 @@
+//! Looks for writers of the databases whose readers have private lock files: a writer reuses pages that they still read. On
+//! a thread of its own, for all processes of the machine are looked through, and the listener must not wait.
+
+use super::ledger::Ledger;
+use precache_lmdb_tools::lockfile;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub struct Lookout {
+    questions: Sender<PathBuf>,
+    answers: Receiver<()>,
+    unanswered: usize,
+}
+
+impl Lookout {
+    /// Looks for one session, whose ledger is told of every writer.
+    pub fn begin(ledger: Arc<Ledger>) -> io::Result<Self> {
+        let (questions, asked) = channel::<PathBuf>();
+        let (answering, answers) = channel();
+        let look = move || {
+            for data in asked {
+                look_for_writers(&data, &ledger);
+                // Nobody waits any more when the session is over.
+                let _ = answering.send(());
+            }
+        };
+        thread::Builder::new().name("lookout".into()).spawn(look)?;
+        Ok(Self { questions, answers, unanswered: 0 })
+    }
+
+    /// Has the processes looked through that have this data file open.
+    pub fn ask(&mut self, data: PathBuf) {
+        self.unanswered += usize::from(self.questions.send(data).is_ok());
+    }
+
+    /// Waits for what is still looked for; false when that takes longer than `patience`.
+    pub fn finish(&mut self, patience: Duration) -> bool {
+        let end = Instant::now() + patience;
+        while self.unanswered > 0 {
+            if self.answers.recv_timeout(end.saturating_duration_since(Instant::now())).is_err() {
+                return false;
+            }
+            self.unanswered -= 1;
+        }
+        true
+    }
+}
+
+fn look_for_writers(data: &Path, ledger: &Ledger) {
+    let writers = match lockfile::scan(data) {
+        Ok(scan) => scan.writers,
+        Err(error) => {
+            return ledger.note_trouble(format!("cannot see whether {} is open for writing: {error}", data.display()));
+        }
+    };
+    for writer in writers {
+        ledger.note_trouble(format!(
+            "warning: process {} ({}) has {} open for writing: what readers with private lock files read may change under \
+             them; run them without --private-lock",
+            writer.pid,
+            writer.command,
+            data.display()
+        ));
+    }
+}
