@@ -1,4 +1,5 @@
 use super::*;
+use precache_contract::{PAGE, STEP};
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;

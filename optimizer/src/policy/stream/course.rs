@@ -1,0 +1,215 @@
+//! Whom a trip belongs to, and what it says about how that stream goes on.
+
+use super::learning::{Learning, Step};
+use super::thresholds::Thresholds;
+use super::{Decision, StreamId, Streams};
+use crate::policy::storage::{Pace, SMALLEST_DISTANCE};
+use crate::policy::stride::{Place, Probe, Stride};
+use crate::policy::window::Windows;
+use precache_contract::{PAGE, STEP};
+
+/// How far behind a checkpoint a reader that skips may touch its first byte.
+const SKIP: u64 = 1 << 20;
+
+/// Checkpoints that a reader may miss because other threads open them.
+const LEAPS: u64 = 4;
+
+/// Trips in a row that are not where the course says, after which it is learned anew.
+const MISSES: u32 = 3;
+
+/// How a stream goes on.
+#[derive(Clone)]
+pub(super) enum Course {
+    Unknown,
+    /// All of it, one step after the other.
+    Forward {
+        misses: u32,
+    },
+    /// Record by record, and all is fetched: what lies between costs nothing.
+    Dense {
+        is_backward: bool,
+    },
+    Strided {
+        stride: Stride,
+        misses: u32,
+        probe: Option<Probe>,
+    },
+}
+
+impl Course {
+    /// That of a pass from `position` on like the one that this is the course of.
+    pub(super) fn again_from(&self, position: u64) -> Self {
+        match self.clone() {
+            Self::Unknown | Self::Forward { .. } => Self::Forward { misses: 0 },
+            Self::Strided { mut stride, .. } => {
+                stride.restart(position);
+                Self::Strided { stride, misses: 0, probe: None }
+            }
+            dense @ Self::Dense { .. } => dense,
+        }
+    }
+}
+
+pub(super) struct Stream {
+    pub(super) id: StreamId,
+    /// Where the pass began, and where it is.
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) learning: Learning,
+    pub(super) course: Course,
+    pub(super) windows: Option<Windows>,
+    pub(super) pace: Pace,
+    /// New places touched since it went on last.
+    pub(super) idle: u32,
+}
+
+impl Stream {
+    pub(super) fn is_backward(&self) -> bool {
+        match &self.course {
+            Course::Dense { is_backward } => *is_backward,
+            Course::Strided { stride, .. } => stride.is_backward,
+            Course::Unknown | Course::Forward { .. } => false,
+        }
+    }
+
+    /// Of the bytes that it passes, those that it reads.
+    pub(super) fn share(&self) -> f64 {
+        if let Course::Strided { stride, .. } = &self.course { stride.share() } else { 1.0 }
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        !matches!(self.course, Course::Unknown)
+    }
+}
+
+impl Streams {
+    /// Whether a stream's next trip may be here, ahead of its last: at its next checkpoint or shortly behind, as a
+    /// reader that skips; or at a later one, if another thread opened that.
+    pub(super) fn is_expected(&self, stream: &Stream, position: u64) -> bool {
+        let backward = stream.is_backward();
+        let ahead = if backward { stream.last.checked_sub(position) } else { position.checked_sub(stream.last) };
+        let Some(ahead) = ahead else { return false };
+        let leaps = ahead <= LEAPS * self.distance;
+        match &stream.course {
+            Course::Unknown => {
+                let on_grid = leaps && self.past_grid(position, self.distance) == 0;
+                ahead <= STEP || on_grid || (stream.learning.has_run_long() && ahead <= SKIP)
+            }
+            Course::Forward { .. } | Course::Dense { is_backward: false } => {
+                ahead <= self.to_checkpoint(stream) + SKIP || (leaps && self.is_checkpoint(position))
+            }
+            Course::Dense { is_backward: true } => {
+                ahead <= self.distance + SKIP || leaps && self.is_checkpoint(position)
+            }
+            Course::Strided { stride, .. } => {
+                let near = ahead <= LEAPS * self.distance.max(stride.period());
+                near && (stride.place(position) != Place::Gap || self.is_checkpoint(position))
+                    || ahead <= self.distance + 2 * stride.period()
+            }
+        }
+    }
+
+    /// From a stream that goes forward to its next checkpoint.
+    pub(super) fn to_checkpoint(&self, stream: &Stream) -> u64 {
+        let grid = stream.last + self.distance - self.past_grid(stream.last, self.distance);
+        let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
+        thresholds.filter(|&t| t > stream.last).fold(grid, u64::min).max(stream.last + STEP) - stream.last
+    }
+
+    /// Whether readers trip here whatever they read: on a grid, or at a threshold told.
+    fn is_checkpoint(&self, position: u64) -> bool {
+        let grid = if self.is_distance_auto { self.distance.min(SMALLEST_DISTANCE) } else { self.distance };
+        let offset = self.plan.offset(position);
+        let is_told =
+            |t: Thresholds| t.checkpoints.iter().any(|&told| told != u64::MAX && told / PAGE == offset / PAGE);
+        self.past_grid(position, grid) == 0 || self.thresholds().any(is_told)
+    }
+
+    /// How far a position lies behind the last point of the reader's grid.
+    pub(super) fn past_grid(&self, position: u64, grid: u64) -> u64 {
+        self.plan.offset(position).abs_diff(self.origin) % grid
+    }
+
+    /// The reader has come to `position`: what that says about its course.
+    pub(super) fn go_on(&mut self, index: usize, position: u64, decision: &mut Decision) {
+        let at_checkpoint = self.is_checkpoint(position);
+        let storage = self.storage;
+        let room = self.room_after(position);
+        let stream = &mut self.streams[index];
+        let ahead = stream.last.abs_diff(position);
+        match &mut stream.course {
+            Course::Unknown => match stream.learning.trip(position, room) {
+                Step::Learning => {}
+                Step::Sequential => {
+                    if stream.windows.is_some() {
+                        stream.course = Course::Forward { misses: 0 };
+                    }
+                }
+                Step::Strided { jump, length } => {
+                    let gap = jump.unsigned_abs().saturating_sub(length.end);
+                    let is_dense = gap < PAGE || storage.fetches_gaps(length.end, gap);
+                    stream.windows = None;
+                    stream.first = position;
+                    stream.course = match is_dense {
+                        true => Course::Dense { is_backward: jump < 0 },
+                        false => {
+                            Course::Strided { stride: Stride::new(position, jump, length), misses: 0, probe: None }
+                        }
+                    };
+                }
+            },
+            Course::Dense { .. } => {}
+            Course::Forward { misses } => {
+                let is_near = at_checkpoint || ahead <= STEP;
+                *misses = if is_near { 0 } else { *misses + 1 };
+                if *misses >= MISSES {
+                    self.learn_anew(index, position, decision);
+                }
+            }
+            Course::Strided { stride, misses, probe } => {
+                if let Some(probe) = probe.take_if(|probe| probe.at <= position) {
+                    stride.learn(&probe, position);
+                }
+                match stride.place(position) {
+                    // Any record may be met here, at its start or not.
+                    Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = 0,
+                    Place::Start { records, deviation } => {
+                        *misses = 0;
+                        if stride.meet(position, records, deviation)
+                            && let Some(windows) = &stream.windows
+                        {
+                            let length = self.plan.length();
+                            let ahead = if stride.is_backward {
+                                length - windows.end().min(length)..(position + PAGE).min(length)
+                            } else {
+                                position..windows.end()
+                            };
+                            let extents = stride.extents(ahead).into_iter().flat_map(|e| self.plan.extents(e));
+                            decision.repair = Some((stream.id, extents.collect()));
+                        }
+                    }
+                    Place::Inside if at_checkpoint => *misses = 0,
+                    Place::Inside => *misses += 1,
+                    Place::Gap => *misses += if at_checkpoint { 2 } else { 1 },
+                }
+                if *misses >= MISSES {
+                    self.learn_anew(index, position, decision);
+                }
+            }
+        }
+    }
+
+    /// From a page to the end of the step that a fault there opens.
+    pub(super) fn room_after(&self, position: u64) -> u64 {
+        STEP - self.past_grid(position, STEP)
+    }
+
+    /// The stream does not go as it went.
+    fn learn_anew(&mut self, index: usize, position: u64, decision: &mut Decision) {
+        let room = self.room_after(position);
+        let stream = &mut self.streams[index];
+        decision.over.push(stream.id);
+        (stream.course, stream.windows, stream.first) = (Course::Unknown, None, position);
+        stream.learning = Learning::begin(position, room, None);
+    }
+}

@@ -1,0 +1,93 @@
+//! What is requested for a stream, and when.
+
+use super::Streams;
+use super::course::Course;
+use super::learning::LONG;
+use crate::policy::window::Windows;
+use precache_contract::PAGE;
+use std::ops::Range;
+use std::time::Duration;
+
+impl Streams {
+    /// The next window of a stream, if its reader has passed the threshold.
+    pub(super) fn request(&mut self, index: usize, now: Duration) -> Option<Vec<Range<u64>>> {
+        let length = self.plan.length();
+        let proof = self.proof(index);
+        let stream = &mut self.streams[index];
+        let run = stream.last.abs_diff(stream.first);
+        if run >= LONG {
+            self.short = Default::default();
+        }
+        if stream.windows.is_none() && !stream.is_known() && !stream.learning.proves(proof) {
+            return None;
+        }
+        let (backward, share) = (stream.is_backward(), stream.share());
+        // Along the plan, or against it.
+        let along = |position: u64| if backward { length.saturating_sub(position + PAGE) } else { position };
+        let first = stream.windows.is_none();
+        let start = along(stream.last);
+        let windows = stream.windows.get_or_insert_with(|| Windows::begin(self.sizing, length, start, share));
+        let requested = windows.end();
+        stream.pace.reach((run as f64 * share) as u64, now);
+        if self.sizing.is_auto {
+            let size = stream.pace.bytes_per_second().map_or(self.sizing.size, |pace| self.storage.window(pace));
+            windows.resize(size, self.storage.in_transit(), share);
+        }
+        // A trip is a page, and a threshold may lie within it.
+        let part = windows.reach(start + PAGE - 1)?;
+        debug_assert_eq!(part.start, requested);
+        if self.is_distance_auto
+            && let Some(pace) = stream.pace.bytes_per_second()
+        {
+            self.distance = self.storage.distance(pace / share);
+        }
+        if first && self.faults_before_request.is_none() {
+            self.faults_before_request = Some(stream.learning.faults());
+        }
+        let part = if backward { length - part.end..length - part.start } else { part };
+        let pieces = match &stream.course {
+            Course::Strided { stride, .. } => stride.extents(part),
+            _ if backward => backward_pieces(part, self.storage.chunk),
+            _ => vec![part],
+        };
+        Some(pieces.into_iter().flat_map(|piece| self.plan.extents(piece)).collect())
+    }
+
+    /// Bytes in a row that a stream must show before anything is fetched for it: more than others that began and did not
+    /// go on.
+    fn proof(&self, index: usize) -> u64 {
+        let others =
+            self.streams.iter().enumerate().filter(|(other, s)| *other != index && !s.is_known() && s.idle > 0);
+        others.map(|(_, s)| s.learning.run()).fold(self.short.proof(), |proof, run| proof.max(2 * run)).min(LONG)
+    }
+
+    /// Where the stream's next checkpoint but one tells how long its records are.
+    pub(super) fn place_probe(&mut self, index: usize) {
+        let stream = &self.streams[index];
+        let Course::Strided { stride, probe: None, .. } = &stream.course else { return };
+        // The reader is already on its way to the next one.
+        let stop = stream.last + self.to_checkpoint(stream);
+        let Some(probe) = stride.probe(stop) else { return };
+        let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
+        let next_grid = probe.at + self.distance - self.past_grid(probe.at, self.distance);
+        if thresholds.chain([next_grid]).any(|checkpoint| probe.is_disturbed_by(checkpoint)) {
+            return;
+        }
+        if let Course::Strided { probe: place, .. } = &mut self.streams[index].course {
+            *place = Some(probe);
+        }
+    }
+}
+
+/// A part of the file as chunks, the last one first.
+fn backward_pieces(part: Range<u64>, chunk: u64) -> Vec<Range<u64>> {
+    let chunk = chunk.max(PAGE);
+    let mut pieces = Vec::new();
+    let mut end = part.end;
+    while end > part.start {
+        let start = ((end - 1) / chunk * chunk).max(part.start);
+        pieces.push(start..end);
+        end = start;
+    }
+    pieces
+}

@@ -1,0 +1,62 @@
+//! What the handler in the reader is told of the streams.
+
+use super::Streams;
+use super::course::Course;
+use precache_contract::segment::WATCHED;
+use precache_contract::{PAGE, STEP};
+use std::ops::Range;
+
+/// Where the handler should go by checkpoints and wake us for one stream, as file offsets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Where the order of reading is known.
+    pub known: Range<u64>,
+    /// Where checkpoints are non-triggering.
+    pub quiet: Range<u64>,
+    pub is_backward: bool,
+    /// Checkpoints beside the grid; `u64::MAX`: none.
+    pub checkpoints: [u64; WATCHED],
+}
+
+impl Streams {
+    /// Of the streams that went on last, for the handler.
+    pub fn thresholds(&self) -> impl Iterator<Item = Thresholds> {
+        let mut streams: Vec<_> = self.streams.iter().filter(|s| s.windows.is_some() && s.is_known()).collect();
+        streams.sort_by_key(|s| s.idle);
+        streams.into_iter().filter_map(|stream| {
+            let windows = stream.windows.as_ref()?;
+            let length = self.plan.length();
+            let is_last = windows.end() >= length;
+            let told = if is_last { [u64::MAX; 2] } else { [windows.threshold(), windows.next_threshold()] };
+            let probe =
+                if let Course::Strided { probe: Some(probe), .. } = &stream.course { Some(probe.at) } else { None };
+            // To place a probe, one must know where the reader is.
+            let is_probing = matches!(&stream.course, Course::Strided { stride, .. } if stride.is_vague());
+            let is_backward = stream.is_backward();
+            let (known, checkpoints) = if is_backward {
+                let first = self.plan.offset(stream.first.max(length.saturating_sub(windows.start()))) + STEP;
+                let page = |along: u64| self.plan.offset(length.saturating_sub(along.saturating_add(PAGE)));
+                let checkpoint = |along: u64| if along == u64::MAX { u64::MAX } else { page(along) };
+                let low = if is_last { 0 } else { page(windows.next_end()) };
+                (low..first, told.map(checkpoint))
+            } else {
+                let first = self.plan.offset(stream.first.min(windows.start()));
+                let checkpoint = |along: u64| if along >= length { u64::MAX } else { self.plan.offset(along) };
+                let high = if is_last { u64::MAX } else { self.plan.offset(windows.next_end()) };
+                (first..high, told.map(checkpoint))
+            };
+            let quiet = match (is_last, is_backward) {
+                _ if is_probing => 0..0,
+                // Nothing is left to request in this pass; a trip on the other side of its last window begins the next.
+                (true, true) => 0..self.plan.offset(length.saturating_sub(windows.start())),
+                (true, false) => self.plan.offset(windows.start())..u64::MAX,
+                // A trip that lies farther behind begins another pass.
+                (false, true) => checkpoints[0] + PAGE..self.plan.offset(length.saturating_sub(windows.passed())),
+                (false, false) => self.plan.offset(windows.passed())..checkpoints[0],
+            };
+            let probe = probe.map_or(u64::MAX, |probe| self.plan.offset(probe));
+            let checkpoints = [checkpoints[0], checkpoints[1], probe];
+            Some(Thresholds { known, quiet, is_backward, checkpoints }).filter(|t| t.known.start < t.known.end)
+        })
+    }
+}
