@@ -97,7 +97,11 @@ impl Retainer {
     /// The budget, if what is held and what is on its way exceed it.
     fn exceeded(&self) -> Option<u64> {
         let budget = self.files.memory.budget().min(self.limit);
-        let coming: u64 = self.windows.values().flatten().flatten().map(|part| part.end - part.start).sum();
+        let missing = |part: &Range<u64>| {
+            let kept: u64 = self.file.kept.within(part).iter().map(|kept| kept.end - kept.start).sum();
+            part.end - part.start - kept
+        };
+        let coming: u64 = self.windows.values().flatten().flatten().map(missing).sum();
         (self.files.held.bytes() + coming > budget).then_some(budget)
     }
 }
@@ -128,4 +132,32 @@ fn in_parts(extents: &[Range<u64>]) -> Vec<Range<u64>> {
         }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Pool;
+
+    const MIB: u64 = 1 << 20;
+
+    /// What a reader comes to and is kept already needs no room.
+    #[test]
+    fn only_what_is_missing_needs_room() {
+        let files = Arc::<Files>::default();
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(64 * MIB).unwrap();
+        let file = Arc::new(DataFile::new(file, None, None, &files.held).unwrap());
+        let supply = Supply { file: Arc::clone(&file), account: Arc::default(), pool: Arc::<Pool>::default() };
+        let mapping = MappingId { slot: 0, generation: 1 };
+        let mut retainer = Retainer::new(mapping, 0, &supply, files, Some(20 * MIB));
+
+        let window = |number: u64| number * 8 * MIB..(number + 1) * 8 * MIB;
+        file.kept.add(0..16 * MIB);
+        retainer.advance(1, &[window(0)]);
+        retainer.advance(1, &[window(1)]);
+        assert_eq!(retainer.exceeded(), None);
+        retainer.advance(1, &[window(2)]);
+        assert_eq!(retainer.exceeded(), Some(20 * MIB));
+    }
 }
