@@ -1,11 +1,11 @@
-# `make demo` shows what precache does, `make test` tests it, `make bench` measures it, `make fuzz` looks for files that
-# break it; each installs what is missing (Debian, Ubuntu).
+# `make demo` shows what precache does, `make test` tests it, `make sabotage` tests the tests, `make bench` measures it,
+# `make fuzz` looks for files that break it; each installs what is missing (Debian, Ubuntu).
 
 PROFILE := release
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: build demo test bench fuzz tools-demo tools-test tools-bench
+.PHONY: build demo test sabotage bench fuzz tools-demo tools-test tools-bench
 
 build: tools-build
 	cargo build --$(PROFILE) --package precache --package precache-demos --package precache-benches
@@ -21,6 +21,11 @@ test: tools-test
 # Writes docs/results. BENCH="--quick" or BENCH="--size 4G --repetitions 10" and so on: precache-bench --help.
 bench: tools-bench build
 	$(TARGET)/precache-bench all $(BENCH)
+
+# Breaks one rule of the injected library after the other, and fails where the tests named for it do not notice. Some of
+# them are tried by `make test`, too.
+sabotage: tools-test
+	PRECACHE_TESTS_SABOTAGE=all cargo test --workspace --test sabotage
 
 # Coverage-guided, SECONDS for each target: what reads files that others made.
 SECONDS := 60

@@ -18,6 +18,11 @@ fn main() {
 
     let library = build(&manifest, &target);
     let content = fs::read(&library).unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
+    assert!(
+        !is_sabotage(&content),
+        "{} is broken on purpose (inject/src/sabotage.rs): it is not embedded",
+        library.display()
+    );
     println!("cargo:rustc-env=PRECACHE_LIBRARY={}", library.display());
     println!("cargo:rustc-env=PRECACHE_LIBRARY_HASH={:016x}", hash(&content));
 }
@@ -60,6 +65,12 @@ fn is_of_this_build(name: &OsString) -> bool {
     name.starts_with("CARGO") && !kept
         || name.starts_with("RUSTC")
         || matches!(name, "RUSTFLAGS" | "PROFILE" | "OPT_LEVEL" | "DEBUG" | "TARGET" | "HOST" | "NUM_JOBS" | "OUT_DIR")
+}
+
+/// Whether the library was built to break a rule, for the tests of the tests.
+fn is_sabotage(content: &[u8]) -> bool {
+    const MARK: &[u8] = b"PRECACHE_SABOTAGE";
+    content.windows(MARK.len()).any(|bytes| bytes == MARK)
 }
 
 /// Names the content; every use of it compares the content itself.

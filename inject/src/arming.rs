@@ -113,6 +113,12 @@ fn arm(
     };
     handler::stand_in::settle_mask();
     let claim = registry::claim().ok_or(Refusal::TableFull)?;
+    if cfg!(feature = "sabotage-guard-before-registration") {
+        // SAFETY: the mapping that the program has just made.
+        let _ = unsafe {
+            sys::guard_install(what.start, PAGE as usize).and_then(|()| sys::guard_remove(what.start, PAGE as usize))
+        };
+    }
     let _quiet = sys::Quiet::begin();
     // From here on a thread that knows the place already (MAP_FIXED) may trip.
     let held = claim.register(&what);
@@ -160,7 +166,7 @@ pub struct ForCall {
 /// `None`: nothing of ours is there.
 #[inline]
 pub fn prepare_for_call(buffers: impl Iterator<Item = (usize, usize)> + Clone) -> Option<ForCall> {
-    if registry::is_empty() {
+    if registry::is_empty() || cfg!(feature = "sabotage-buffers-stay-closed") {
         return None;
     }
     let ranges = buffers.map(|(address, length)| (address, address.saturating_add(length)));

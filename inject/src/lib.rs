@@ -18,6 +18,8 @@ pub mod past_libc;
 pub mod pins;
 pub mod protect;
 pub mod registry;
+#[cfg(feature = "sabotage")]
+mod sabotage;
 pub mod sanitizer;
 pub mod settings;
 #[cfg(feature = "preload")]

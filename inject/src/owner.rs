@@ -15,7 +15,7 @@ const ADOPTING: u32 = 2;
 static PAGE_ADDRESS: AtomicUsize = AtomicUsize::new(0);
 
 fn word() -> Option<&'static AtomicU32> {
-    let address = PAGE_ADDRESS.load(Acquire);
+    let address = if cfg!(feature = "sabotage-forks-unnoticed") { 0 } else { PAGE_ADDRESS.load(Acquire) };
     // SAFETY: set once, to a private page of our own that is never unmapped; aligned and always initialised (the
     // kernel zeroes it).
     (address != 0).then(|| unsafe { &*(address as *const AtomicU32) })

@@ -31,7 +31,7 @@ pub fn reason() -> Option<Refusal> {
     let mut objects = Objects::default();
     // SAFETY: `look` takes `objects` for what it is, and keeps no pointer.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut objects).cast()) };
-    if objects.makes_calls {
+    if objects.makes_calls && !cfg!(feature = "sabotage-raw-calls-unnoticed") {
         return Some(Refusal::RawCalls);
     }
     (objects.has_driver && device_is_open()).then_some(Refusal::PinningDevice)
@@ -39,6 +39,9 @@ pub fn reason() -> Option<Refusal> {
 
 /// The program has begun to do such things: what is armed is let go of, and nothing is armed any more.
 pub fn note(why: Refusal) {
+    if cfg!(feature = "sabotage-raw-calls-unnoticed") {
+        return;
+    }
     let first = SEEN.compare_exchange(0, why as u32 + 1, AcqRel, Relaxed).is_ok();
     if first && !registry::is_empty() {
         arming::give_up(why);
@@ -48,6 +51,9 @@ pub fn note(why: Refusal) {
 /// Makes `call`, by which the program forbids itself system calls, ours among them: before it, everything leaves the
 /// table, and after it nothing of ours makes any.
 pub fn filtered<T: PartialEq>(call: impl FnOnce() -> T, failed: T) -> T {
+    if cfg!(feature = "sabotage-filters-unnoticed") {
+        return call();
+    }
     if settings::get().is_some() && handover::segment().is_none() {
         // Afterwards there is only memory to say by why nothing is armed.
         let _ = handover::connect();

@@ -91,7 +91,11 @@ pub fn wanted(protect: Protect, length: usize, guards_are_safe: bool) -> Method 
         Protect::Mprotect => false,
         Protect::Auto => length <= GUARDED,
     };
-    if wants && guards_are_safe { Method::Guard } else { Method::Mprotect }
+    if wants && (guards_are_safe || cfg!(feature = "sabotage-private-guards")) {
+        Method::Guard
+    } else {
+        Method::Mprotect
+    }
 }
 
 /// Whether a guard can be placed in the held mapping, which is registered for guards. Whoever meets it meanwhile trips.

@@ -1,5 +1,6 @@
 //! One program, run without precache and with it: what the two leave behind must be the same.
 
+use crate::preload;
 use crate::programs::precache_run;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -50,7 +51,11 @@ impl Program {
         let report = ReportFile::new();
         let mut command = Command::new(precache_run());
         command.env("HOME", home.path()).env("XDG_CACHE_HOME", home.path());
-        command.args(["-q", "--report"]).arg(&report.path).args(options).arg("--").args(&self.0);
+        command.args(["-q", "--report"]).arg(&report.path).args(options).arg("--");
+        match preload::replacement() {
+            Some(library) => command.args(preload::in_place_of_ours(&library, &self.0)),
+            None => command.args(&self.0),
+        };
         (command, report)
     }
 

@@ -43,6 +43,7 @@ pub fn must_not_notice(source: &Path) -> Result<(), String> {
             Way::Guard | Way::Mprotect => (true, true),
             Way::OptimizerKilled => (!header.not_killed, false),
             Way::OptimizerStopped => (header.stopped, false),
+            Way::Detected => (!header.not_detected, true),
             Way::Native => (false, false),
         };
         if !runs {

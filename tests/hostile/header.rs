@@ -9,6 +9,7 @@
 //! | `@own-data` | the program changes its data file: each run gets a copy of its own |
 //! | `@no-trap WHY` | no checkpoint is hit, and why none need be |
 //! | `@not-killed WHY` | never reaches the rendezvous, and why: it is not run with the optimizer killed or stopped |
+//! | `@not-detected WHY` | cannot be run with the detector behind it, and why |
 //! | `@root` | only root can do what it does: it is not run by others |
 //! | `@stopped` | is run with the optimizer stopped half-way, too |
 //! | `@counter NAME N` | the report's counter is at least N (`active_readers`: processes that tripped) |
@@ -21,6 +22,7 @@ pub struct Header {
     pub own_data: bool,
     pub no_trap: bool,
     pub not_killed: bool,
+    pub not_detected: bool,
     pub stopped: bool,
     pub root: bool,
     pub counters: Vec<(String, u64)>,
@@ -54,6 +56,8 @@ impl Header {
             "no-trap" => self.no_trap = true,
             "not-killed" if value.is_empty() => return why_missing(),
             "not-killed" => self.not_killed = true,
+            "not-detected" if value.is_empty() => return why_missing(),
+            "not-detected" => self.not_detected = true,
             "counter" => match value.split_once(' ').map(|(counter, least)| (counter, least.parse())) {
                 Some((counter, Ok(least))) => self.counters.push((counter.to_owned(), least)),
                 _ => return Err(format!("`@counter {value}` is not a name and a number")),

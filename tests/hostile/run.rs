@@ -8,6 +8,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use precache_tests::optimizer::{beside, must_end};
+use precache_tests::preload::behind_ours;
+use precache_tests::programs::compile;
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{lacking, scratch};
 use std::ffi::OsString;
@@ -16,12 +18,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// What does not end within this time hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// What does not end within this time hangs: two minutes, or as many seconds as `HOSTILE_PATIENCE` says.
+fn patience() -> Duration {
+    let wanted = std::env::var("HOSTILE_PATIENCE").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(wanted.unwrap_or(120))
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -30,10 +36,13 @@ pub enum Way {
     Mprotect,
     OptimizerKilled,
     OptimizerStopped,
+    /// With guards, and with the detector of what signal context may not do preloaded behind our library.
+    Detected,
 }
 
 impl Way {
-    pub const INJECTED: [Self; 4] = [Self::Guard, Self::Mprotect, Self::OptimizerKilled, Self::OptimizerStopped];
+    pub const INJECTED: [Self; 5] =
+        [Self::Guard, Self::Mprotect, Self::OptimizerKilled, Self::OptimizerStopped, Self::Detected];
 
     fn option(self) -> &'static str {
         if self == Self::Mprotect { "--protect=mprotect" } else { "--protect=guard" }
@@ -70,7 +79,8 @@ pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<(Lef
         }
         _ => {
             let options: Vec<&str> = [way.option()].into_iter().chain(options.iter().copied()).collect();
-            let (command, report) = Program::new(words).command(&options);
+            let words = if way == Way::Detected { behind_ours(detector()?, words) } else { words.to_vec() };
+            let (command, report) = Program(words).command(&options);
             (command, Some(report))
         }
     };
@@ -101,6 +111,19 @@ pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<(Lef
     let stderr = without_addresses(&stderr);
     let left = Left { status: (status.code(), status.signal()), stdout, stderr };
     Ok(Some((left, report.map_or(Report(serde_json::Value::Null), |report| report.read()))))
+}
+
+/// The detector, built once.
+fn detector() -> Result<&'static Path, String> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let build = || {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("hostile/detector.c");
+        let library = scratch().join("libdetector.so");
+        // -fexceptions: a thread can be cancelled in what it stands in front of.
+        let flags = ["-shared", "-fPIC", "-fexceptions", "-static-libgcc"];
+        compile(&source, &library, &flags).map(|()| library)
+    };
+    BUILT.get_or_init(build).as_deref().map_err(Clone::clone)
 }
 
 /// With an optimizer of its own, which nobody else misses.
@@ -135,7 +158,8 @@ impl Rendezvous {
     /// Answers whoever comes, until the program has ended.
     fn attend(mut self, child: &mut Child, way: Way) -> Result<ExitStatus, String> {
         let ended = process_descriptor(child.id()).map_err(|error| error.to_string())?;
-        let deadline = Instant::now() + PATIENCE;
+        let patience = patience();
+        let deadline = Instant::now() + patience;
         let mut harmed = None;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -143,7 +167,7 @@ impl Rendezvous {
             let mut wanted =
                 [PollFd::new(self.reached.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
             match poll(&mut wanted, timeout) {
-                Ok(0) => return Err(format!("has not ended after {PATIENCE:?}")),
+                Ok(0) => return Err(format!("has not ended after {patience:?}")),
                 Err(Errno::EINTR) => continue,
                 Err(error) => return Err(error.to_string()),
                 Ok(_) => {}

@@ -49,11 +49,6 @@ fn changed_mappings() {
 }
 
 #[test]
-fn address_reuse() {
-    unnoticed("address_reuse");
-}
-
-#[test]
 fn families() {
     for report in unnoticed("families") {
         // The parent, four children with a child each, and the one that was executed.
@@ -69,11 +64,6 @@ fn many_threads() {
 #[test]
 fn several_at_once() {
     unnoticed("several_at_once");
-}
-
-#[test]
-fn private_writes() {
-    unnoticed("private_writes");
 }
 
 #[test]

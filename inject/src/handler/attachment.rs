@@ -38,7 +38,9 @@ pub fn is_lost() -> bool {
 
 /// Looks for the optimizer; the answer is why to let go of everything, if it has been gone for too long.
 pub fn check() -> Option<Refusal> {
-    if TRYING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
+    if TRYING.compare_exchange(false, true, Acquire, Relaxed).is_err()
+        || cfg!(feature = "sabotage-optimizer-death-unnoticed")
+    {
         return None;
     }
     let now = sys::milliseconds();

@@ -147,7 +147,7 @@ pub fn install() -> Result<(), Refusal> {
     let before = sys::action(libc::SIGSEGV).map_err(|_| Refusal::HandlerLost)?;
     // A runtime that installs its handler by a raw system call (Go) makes other raw calls too, and installs it again.
     let unseen = ![libc::SIG_DFL, libc::SIG_IGN, SEEN.load(Acquire)].contains(&before.handler);
-    if unseen || !learn_restorer() {
+    if unseen && !cfg!(feature = "sabotage-raw-handler-taken-over") || !learn_restorer() {
         return Err(Refusal::HandlerLost);
     }
     // SAFETY: as in `set`; the action was in force for the signal that it stands for.
@@ -167,7 +167,7 @@ pub fn is_ours() -> bool {
 
 /// Looks whether our handler is still in place, and lets go of everything if it is not.
 pub fn keep() -> Result<(), Refusal> {
-    if is_ours() { Ok(()) } else { Err(bar(Refusal::HandlerLost)) }
+    if is_ours() || cfg!(feature = "sabotage-raw-handler-unnoticed") { Ok(()) } else { Err(bar(Refusal::HandlerLost)) }
 }
 
 /// Opens everything, and lets nothing be armed in this process from here on.
@@ -215,7 +215,8 @@ fn in_front_of(program: &Action) -> Action {
     // SA_ONSTACK: as the program has it for its own handler, so that this runs on the stack that it expects; without
     // a handler of its own, on the alternate stack if there is one (Go demands it; small stacks need it).
     // SA_RESTART: as the program has it; without a handler of its own, calls go on as when a signal is ignored.
-    let passed_on = (libc::SA_ONSTACK | libc::SA_RESTART) as u64;
+    let on_stack = if cfg!(feature = "sabotage-handler-stack") { 0 } else { libc::SA_ONSTACK };
+    let passed_on = (on_stack | libc::SA_RESTART) as u64;
     let flags = match program.handler {
         libc::SIG_DFL | libc::SIG_IGN => passed_on,
         _ => program.flags & passed_on,

@@ -47,7 +47,7 @@ pub unsafe fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
             unsafe { die(signal, from_kernel, info) };
             0
         }
-        _ if blocked => {
+        _ if blocked || cfg!(feature = "sabotage-handler-not-called") => {
             // SAFETY: the caller's promise.
             unsafe { die(signal, from_kernel, info) };
             0
@@ -78,11 +78,12 @@ fn called_by_the_program(from_kernel: bool, now: SignalSet, interrupted: SignalS
 
 /// What the kernel does before it calls a handler.
 fn prepare(wanted: &Action, interrupted: SignalSet) {
-    if wanted.flags & libc::SA_RESETHAND as u32 as u64 != 0 {
+    if wanted.flags & libc::SA_RESETHAND as u32 as u64 != 0 && !cfg!(feature = "sabotage-handler-flags") {
         disposition::reset(wanted);
     }
     let itself = if wanted.flags & libc::SA_NODEFER as u64 == 0 { bit(libc::SIGSEGV) } else { 0 };
-    sys::set_mask(stand_in::kernel_form(stand_in::program_form(interrupted) | wanted.mask | itself));
+    let asked_for = if cfg!(feature = "sabotage-handler-mask") { 0 } else { wanted.mask };
+    sys::set_mask(stand_in::kernel_form(stand_in::program_form(interrupted) | asked_for | itself));
 }
 
 /// The default action.
@@ -93,7 +94,7 @@ unsafe fn die(signal: c_int, from_kernel: bool, info: *mut libc::siginfo_t) {
     // Should the program live on after all, no checkpoint must be left without a handler.
     open_everything(Refusal::Dying);
     disposition::uninstall();
-    if !from_kernel {
+    if !from_kernel || cfg!(feature = "sabotage-death-in-other-words") {
         // SAFETY: the caller's promise. The signal is blocked here and kills on the way out.
         let _ = unsafe { sys::raise_again(Addressee::Thread, signal, info.cast()) };
     }
@@ -108,6 +109,9 @@ unsafe fn die(signal: c_int, from_kernel: bool, info: *mut libc::siginfo_t) {
 unsafe fn defer(signal: c_int, info: *mut libc::siginfo_t, interrupted: &mut SignalSet) {
     disposition::bar(Refusal::Blocked);
     *interrupted |= bit(libc::SIGSEGV);
+    if cfg!(feature = "sabotage-pending-lost") {
+        return;
+    }
     // SAFETY: the caller's promise.
     let to = if unsafe { (*info).si_code } == libc::SI_TKILL { Addressee::Thread } else { Addressee::Process };
     // SAFETY: the caller's promise. Another thread that does not block it may take what was sent to the process.

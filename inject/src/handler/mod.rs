@@ -62,12 +62,17 @@ pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, c
 
 /// Does what is to be done; the answer is a handler of the program's that is to run now, or 0.
 unsafe extern "C" fn decide(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> usize {
+    #[cfg(feature = "sabotage")]
+    // SAFETY: what the kernel passed.
+    unsafe {
+        crate::sabotage::in_signal_context(context);
+    }
     // SAFETY: the kernel passes a siginfo_t and a ucontext_t to a handler with SA_SIGINFO (sigaction(2)).
     let (code, address, is_write) = unsafe { ((*info).si_code, (*info).si_addr() as usize, is_write(context)) };
     // Only the kernel's own word counts: a signal sent by a program can claim any address (si_code <= 0), and other
     // faults than a missing page or permission are not made by checkpoints.
     let by_protection = code == SEGV_MAPERR || code == SEGV_ACCERR;
-    if by_protection && trip::on_fault(address, is_write) {
+    if (by_protection || cfg!(feature = "sabotage-sent-signals-trip")) && trip::on_fault(address, is_write) {
         return 0;
     }
     // SAFETY: as above.

@@ -24,7 +24,7 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
     }
     let changes = registry::changes();
     let Some(held) = registry::holding(address) else { return was_ours(address, is_write, changes) };
-    if is_write && held.protection() & libc::PROT_WRITE == 0 {
+    if is_write && held.protection() & libc::PROT_WRITE == 0 && !cfg!(feature = "sabotage-writes-swallowed") {
         return false;
     }
     let at = (address - held.start()) as u64 / PAGE * PAGE;
@@ -130,7 +130,7 @@ fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
     let verdict = turn
         .curtain()
         .trip(at, &told, sys::milliseconds(), &mut |action| failed |= protect::perform(held, action).is_err());
-    if failed {
+    if failed && !cfg!(feature = "sabotage-mappings-run-out") {
         return lift(segment, held, turn, Refusal::ProtectFailed);
     }
     if verdict == Verdict::GivenUp {

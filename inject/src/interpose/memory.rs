@@ -30,6 +30,8 @@ pub enum Change {
 /// Makes `call` without any armed mapping in the range that it changes. What lives on without us is told why.
 pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl FnOnce() -> T) -> T {
     let why = match what {
+        Change::Unmap if cfg!(feature = "sabotage-munmap-unnoticed") => return call(),
+        Change::Other if cfg!(feature = "sabotage-mprotect-unnoticed") => return call(),
         Change::Unmap => None,
         Change::Advice(advice) if !POPULATE.contains(&advice) => return call(),
         _ => Some(Refusal::Changed),
@@ -70,7 +72,7 @@ pub fn preserving_errno(work: impl FnOnce()) {
     unsafe {
         let errno = *libc::__errno_location();
         work();
-        *libc::__errno_location() = errno;
+        *libc::__errno_location() = if cfg!(feature = "sabotage-errno-of-calls") { libc::EIO } else { errno };
     }
 }
 

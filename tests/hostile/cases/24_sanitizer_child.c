@@ -1,5 +1,6 @@
 /* Expected: a sanitizer build that an injected program executes, however it does so, starts and runs, without our library
  * and with all of its environment; other children keep the library.
+ * @not-detected a sanitizer build does not start behind the detector either
  * @counter active_readers 2 */
 #include "hostile.h"
 #include <spawn.h>

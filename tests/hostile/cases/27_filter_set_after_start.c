@@ -1,5 +1,6 @@
 /* Expected: a program that forbids itself system calls, by a filter of its own or by strict mode, reads on afterwards what is
  * still closed.
+ * @not-detected the filter kills on the call by which the detector looks
  * @report the program forbids itself system calls */
 #include "hostile.h"
 #include <linux/audit.h>

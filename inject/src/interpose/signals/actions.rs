@@ -43,7 +43,13 @@ fn exchange(signal: c_int, action: Option<&Action>) -> Option<Action> {
         return Some(disposition::set_own(action));
     }
     arming::settle_inheritance();
-    let Some(action) = action else { return Some(disposition::get()) };
+    let Some(action) = action else {
+        return if cfg!(feature = "sabotage-own-handler-shown") {
+            crate::sys::action(signal).ok()
+        } else {
+            Some(disposition::get())
+        };
+    };
     Some(disposition::set(action))
 }
 

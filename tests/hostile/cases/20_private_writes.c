@@ -1,5 +1,5 @@
 /* Expected: what a program writes to its private mapping stays, wherever checkpoints were and come to be. */
-#include "common.h"
+#include "hostile.h"
 
 int main(int count, char **arguments)
 {
@@ -7,6 +7,7 @@ int main(int count, char **arguments)
 	unsigned char *base = (unsigned char *)map_file(arguments, PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	for (size_t at = 0; at < file_length; at += 64 * 1024)
 		base[at + 9] = (unsigned char)(at >> 16) ^ 0x5a;
+	rendezvous();
 	for (int epoch = 0; epoch < 3; epoch++)
 		for (size_t at = 0; at < file_length; at += PAGE) {
 			int written = at % (64 * 1024) == 0;

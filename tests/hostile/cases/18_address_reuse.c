@@ -1,5 +1,5 @@
 /* Expected: while threads read, other memory that comes to lie where a mapping was is never protected or zeroed. */
-#include "common.h"
+#include "hostile.h"
 
 static char **names;
 static volatile int stop;
@@ -47,6 +47,7 @@ int main(int count, char **arguments)
 		pthread_create(&readers[i], NULL, reader, NULL);
 		pthread_create(&reusers[i], NULL, reuser, NULL);
 	}
+	rendezvous();
 	for (int i = 0; i < 2; i++)
 		pthread_join(reusers[i], NULL);
 	stop = 1;

@@ -1,0 +1,77 @@
+//! The test of the tests: libraries that break one rule each must turn the tests that are named for it red.
+//!
+//! A test is listed for each rule of [`rules`]. `make sabotage` tries all of them, `cargo test` those that are marked
+//! there.
+
+mod programs;
+mod rules;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use precache_tests::preload::REPLACEMENT;
+use programs::{library, passes};
+use rules::{RULES, Rule};
+use std::collections::BTreeSet;
+use std::env;
+use std::path::Path;
+
+/// Set by `make sabotage`.
+const ALL: &str = "PRECACHE_TESTS_SABOTAGE";
+
+fn main() {
+    assert!(env::var_os(REPLACEMENT).is_none(), "{REPLACEMENT} is for the tests that are tested");
+    let all = env::var_os(ALL).is_some_and(|value| value == "all");
+    let mut arguments = Arguments::from_args();
+    // The tests that are run are many threads and processes themselves.
+    arguments.test_threads.get_or_insert(2);
+    let tried = move || RULES.iter().filter(move |rule| all || rule.always);
+    let mut trials = vec![
+        Trial::test("every_rule_is_named", || every_rule_is_named().map_err(Failed::from)),
+        Trial::test("unbroken", move || nothing_is_broken(tried()).map_err(Failed::from)),
+    ];
+    trials.extend(RULES.iter().map(|rule| {
+        let trial = Trial::test(rule.name, move || is_noticed(rule).map_err(Failed::from));
+        trial.with_ignored_flag(!all && !rule.always)
+    }));
+    libtest_mimic::run(&arguments, trials).exit()
+}
+
+/// Here and among the features of the library.
+fn every_rule_is_named() -> Result<(), String> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../inject/Cargo.toml");
+    let manifest = std::fs::read_to_string(manifest).map_err(|error| error.to_string())?;
+    let features = manifest.lines().filter_map(|line| line.strip_prefix("sabotage-")?.split(' ').next());
+    let (features, rules): (BTreeSet<_>, BTreeSet<_>) =
+        (features.collect(), RULES.iter().map(|rule| rule.name).collect());
+    match features.symmetric_difference(&rules).next() {
+        Some(name) => Err(format!("{name} is not both a feature and a rule")),
+        None => Ok(()),
+    }
+}
+
+/// What makes tests fail is the sabotage, and not how they are run here: they pass with a library that breaks nothing.
+fn nothing_is_broken<'r>(rules: impl Iterator<Item = &'r Rule>) -> Result<(), String> {
+    let library = library("unbroken", "")?;
+    let tests: BTreeSet<_> = rules.flat_map(|rule| rule.red).collect();
+    for (program, test) in tests {
+        if let (false, said) = passes(program, test, &library)? {
+            return Err(format!("{program} {test} fails, with nothing broken:\n{said}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_noticed(rule: &Rule) -> Result<(), String> {
+    let library = library(rule.name, &format!("sabotage-{}", rule.name))?;
+    let content = std::fs::read(&library).map_err(|error| error.to_string())?;
+    if !content.windows(17).any(|bytes| bytes == b"PRECACHE_SABOTAGE") {
+        return Err("it does not have the mark by which optimizer/build.rs refuses it".into());
+    }
+    for (program, test) in rule.red {
+        match passes(program, test, &library)? {
+            (true, said) if said.contains("not all is tested") => eprintln!("{test} cannot be run here:\n{said}"),
+            (true, _) => return Err(format!("{program} {test} passes all the same")),
+            (false, _) => {}
+        }
+    }
+    Ok(())
+}

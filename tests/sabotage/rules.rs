@@ -1,0 +1,63 @@
+//! Which tests notice that a rule is broken.
+
+/// One rule.
+pub struct Rule {
+    /// The feature of `inject/Cargo.toml` that breaks it is `sabotage-` and this.
+    pub name: &'static str,
+    /// The tests that must fail then: the test program of `tests/`, and the test's name in it.
+    pub red: &'static [(&'static str, &'static str)],
+    /// Tried with every `cargo test`, not by `make sabotage` alone.
+    pub always: bool,
+}
+
+const fn rule(name: &'static str, red: &'static [(&'static str, &'static str)]) -> Rule {
+    Rule { name, red, always: false }
+}
+
+const fn always(name: &'static str, red: &'static [(&'static str, &'static str)]) -> Rule {
+    Rule { name, red, always: true }
+}
+
+pub const RULES: &[Rule] = &[
+    // System calls on mapped memory.
+    always("buffers-stay-closed", &[("hostile", "01_write_from_mapping.c"), ("hostile", "02_receive_into_mapping.c")]),
+    rule("no-pins", &[("hostile", "01_calls_while_others_rearm.c")]),
+    rule("efault-not-retried", &[("hostile", "01_forked_during_a_call.c")]),
+    rule("errno-of-calls", &[("hostile", "28_registers_and_errno.c")]),
+    // Signal context.
+    always("malloc-in-handler", &[("hostile", "28_registers_and_errno.c"), ("reader", "library::little_is_imported")]),
+    rule("lock-in-handler", &[("hostile", "28_registers_and_errno.c"), ("reader", "library::little_is_imported")]),
+    rule("thread-local-in-handler", &[("reader", "library::no_thread_local_storage_is_used")]),
+    rule("errno-in-handler", &[("hostile", "28_registers_and_errno.c")]),
+    rule("registers-changed", &[("hostile", "28_registers_and_errno.c")]),
+    rule("deep-stack", &[("hostile", "12_stacks.c")]),
+    // The program's signals.
+    always("segv-can-be-blocked", &[("hostile", "11_masks.c")]),
+    rule("sent-signals-trip", &[("hostile", "07_sent_signals.c")]),
+    rule("writes-swallowed", &[("hostile", "06_write_to_read_only_checkpoint.c")]),
+    rule("death-in-other-words", &[("hostile", "05_deaths.c")]),
+    rule("own-handler-shown", &[("hostile", "08_old_handlers.c")]),
+    rule("handler-not-called", &[("hostile", "06_write_to_read_only_checkpoint.c"), ("hostile", "10_leave_by_jump.c")]),
+    rule("handler-flags", &[("hostile", "09_handler_matrix.c")]),
+    rule("handler-mask", &[("hostile", "09_handler_matrix.c")]),
+    always("handler-stack", &[("hostile", "09_handler_matrix.c"), ("hostile", "12_stacks.c")]),
+    rule("pending-lost", &[("hostile", "11_pending.c")]),
+    rule("raw-handler-taken-over", &[("hostile", "13_raw_handler_before.c")]),
+    rule("raw-handler-unnoticed", &[("hostile", "13_raw_handler_after.c")]),
+    // Memory.
+    rule("munmap-unnoticed", &[("hostile", "18_address_reuse.c")]),
+    always("mprotect-unnoticed", &[("hostile", "19_protection_is_the_programs.c")]),
+    rule("unmap-does-not-wait", &[("hostile", "18_address_reuse.c")]),
+    rule("guard-before-registration", &[("hostile", "18_mapping_changes_under_readers.c")]),
+    rule("private-guards", &[("hostile", "20_private_writes.c")]),
+    rule("mappings-run-out", &[("hostile", "21_no_kernel_mappings_left.c")]),
+    rule("closed-again-at-once", &[("hostile", "32_one_instruction_several_pages.c")]),
+    // Processes.
+    rule("forks-unnoticed", &[("hostile", "22_fork_from_many_threads.c")]),
+    rule("ours-is-inherited", &[("hostile", "23_vfork_signals.c")]),
+    rule("sanitizers-unrecognized", &[("hostile", "24_sanitizer_child.c")]),
+    rule("descriptors-kept", &[("hostile", "26_descriptors_are_the_programs.c")]),
+    rule("filters-unnoticed", &[("hostile", "27_filter_set_after_start.c")]),
+    rule("raw-calls-unnoticed", &[("hostile", "03_go_is_recognized.c"), ("hostile", "03_ring_is_recognized.c")]),
+    rule("optimizer-death-unnoticed", &[("filling", "optimizer::a_killed_optimizer_is_outlived_and_replaced")]),
+];
