@@ -33,8 +33,6 @@ pub fn library(name: &str, features: &str) -> Result<PathBuf, String> {
     let output = cargo()
         .args(["rustc", "--quiet", "--locked", "--package", "precache-inject", "--lib", "--crate-type", "cdylib"])
         .args(["--profile", "inject", "--features", &format!("preload {features}")])
-        // Thirty times is often: what is broken does not depend on it.
-        .env("CARGO_PROFILE_INJECT_LTO", "off")
         .arg("--target-dir")
         .arg(&target)
         .output()
