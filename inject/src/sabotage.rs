@@ -1,7 +1,12 @@
 //! Broken on purpose, for the tests of the tests (`tests/sabotage`): see the features in `Cargo.toml`. Most rules are
 //! broken where they are kept; here is what the handler must not do.
 
+use crate::curtain::{Action, Span};
+use crate::protect;
+use crate::registry::Held;
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicU64, Ordering::*};
+use precache_contract::PAGE;
 
 /// Tells such a library from a true one; `optimizer/build.rs` embeds none that has it.
 #[unsafe(no_mangle)]
@@ -42,6 +47,17 @@ pub unsafe fn in_signal_context(context: *mut c_void) {
         (*registers).mxcsr ^= 0x6000;
     }
     let _ = context;
+}
+
+/// What a trip may not leave behind: the page that tripped before, closed again.
+pub fn after_trip(held: &Held, at: u64) {
+    static BEFORE: AtomicU64 = AtomicU64::new(u64::MAX);
+    if cfg!(feature = "sabotage-closed-again-at-once") {
+        let before = BEFORE.swap(at, Relaxed);
+        if before != at && before < held.length() as u64 {
+            let _ = protect::perform(held, Action::Close(Span { start: before, end: before + PAGE }));
+        }
+    }
 }
 
 struct Lock(core::cell::UnsafeCell<libc::pthread_mutex_t>);

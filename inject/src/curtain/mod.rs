@@ -205,9 +205,6 @@ impl Curtain {
     /// instruction or loop that needs any number of them gets on.
     pub fn trip(&mut self, at: u64, told: &Told, now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
         let fallen = self.remember(at);
-        if cfg!(feature = "sabotage-closed-again-at-once") {
-            (self.recent, self.rearmed) = ([u64::MAX; RECENT], 0);
-        }
         match self.state {
             State::Drawn => {}
             State::Resting { left, last, until } => {

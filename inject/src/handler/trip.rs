@@ -133,6 +133,8 @@ fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
     if failed && !cfg!(feature = "sabotage-mappings-run-out") {
         return lift(segment, held, turn, Refusal::ProtectFailed);
     }
+    #[cfg(feature = "sabotage")]
+    crate::sabotage::after_trip(held, at);
     if verdict == Verdict::GivenUp {
         segment.counters.refuse(Refusal::Random);
     }
