@@ -1,8 +1,9 @@
 //! Storage for the tests: a data file of known content, and slow storage that counts what is fetched from it.
 
 use crate::programs::program;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -14,7 +15,9 @@ static SCRATCH: OnceLock<(PathBuf, u32)> = OnceLock::new();
 /// A folder that lasts as long as the test program.
 pub fn scratch() -> &'static Path {
     let make = || {
-        let folder = tempfile::tempdir_in("/var/tmp").expect("a folder on a disk").keep();
+        // Programs that root runs may become other users, who must get at what is in it.
+        let readable = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir_in("/var/tmp");
+        let folder = readable.expect("a folder on a disk").keep();
         // SAFETY: atexit(3) takes a function that lives as long as the program. Statics are not dropped at its end.
         unsafe { libc::atexit(remove_scratch) };
         (folder, std::process::id())
