@@ -46,7 +46,7 @@ fn lock(bytes: &[u8]) {
     };
     fcntl(&somebody, FcntlArg::F_OFD_SETLK(&first_byte)).unwrap();
     if let Ok(table) = ReaderTable::read(&path) {
-        assert!(table.used.len() as u64 <= table.slots && table.slots <= bytes.len() as u64 / 64);
+        assert!(table.used as u64 <= table.slots && table.slots <= bytes.len() as u64 / 64);
     }
 }
 

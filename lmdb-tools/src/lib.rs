@@ -20,7 +20,7 @@ pub mod lockfile;
 mod memory;
 mod patience;
 mod shell;
-pub mod size;
+mod size;
 pub mod stripe;
 mod usage;
 

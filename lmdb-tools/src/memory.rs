@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// The smaller of the machine's available memory and what is left to the memory cgroups of this process, in bytes.
+/// The smaller of the machine's available memory and the tightest limit of this process's memory cgroups, in bytes. What the
+/// groups use already is not taken off: most of it is page cache, which makes room.
 pub fn available() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -24,10 +25,8 @@ fn cgroup_limit(groups: &str, root: &Path) -> Option<u64> {
         (is_memory || controllers.is_empty()).then_some((is_memory, fields.next()?.trim_start_matches('/').to_owned()))
     };
     let limits = groups.lines().filter_map(entry).flat_map(|(version_1, path)| {
-        let (base, file) = match version_1 {
-            true => (root.join("memory"), "memory.limit_in_bytes"),
-            false => (root.to_owned(), "memory.max"),
-        };
+        let (base, file) =
+            if version_1 { (root.join("memory"), "memory.limit_in_bytes") } else { (root.to_owned(), "memory.max") };
         let directories: Vec<_> =
             base.join(path).ancestors().take_while(|dir| dir.starts_with(&base)).map(Into::into).collect();
         directories.into_iter().map(move |dir: std::path::PathBuf| dir.join(file))

@@ -54,7 +54,7 @@ pub struct Readers {
 
 impl Readers {
     pub fn of(table: &ReaderTable) -> Self {
-        Self { slots: table.slots, used: table.used.len(), stale: table.stale() }
+        Self { slots: table.slots, used: table.used, stale: table.stale }
     }
 }
 

@@ -9,23 +9,23 @@ use crate::child::isolated;
 
 mod catalog;
 mod command;
-pub mod doctor;
+pub(crate) mod doctor;
 mod env;
 mod error;
-pub mod fetch;
+pub(crate) mod fetch;
 mod handle;
 mod header;
-pub mod info;
+pub(crate) mod info;
 mod key;
 mod location;
-pub mod map;
+pub(crate) mod map;
 pub mod map_format;
 mod mapping;
 mod output;
-pub mod ranges;
+pub(crate) mod ranges;
 mod readers;
-pub mod split;
-pub mod survey;
+pub(crate) mod split;
+pub(crate) mod survey;
 mod walk;
 
 pub use catalog::Database;
@@ -33,7 +33,7 @@ pub use env::{Env, Stat, Tree};
 pub use error::Error;
 pub use key::Key;
 pub use location::Location;
-pub use readers::{NoTable, ReaderTable, Slot};
+pub use readers::{NoTable, ReaderTable};
 pub use walk::Record;
 
 /// Arguments of `lmdb`.
@@ -77,9 +77,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 ///
 /// Says so on stderr when a writer committed meanwhile: what was found is then a mixture, and what looks like damage may be
 /// none.
-pub(crate) fn look<T>(db: &Path, look: impl FnOnce(&Env) -> anyhow::Result<T>) -> anyhow::Result<T> {
+pub(crate) fn look<T>(db: &Path, work: impl FnOnce(&Env) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let env = Env::open(Location::of(db)?)?;
-    let found = look(&env);
+    let found = work(&env);
     let newest = env.newest_transaction();
     if newest != env.transaction {
         eprintln!(

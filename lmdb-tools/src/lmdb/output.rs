@@ -174,6 +174,7 @@ fn is_ignored(signal: libc::c_int) -> bool {
     };
     action.sa_sigaction == libc::SIG_IGN
 }
+
 /// The path of a file that does not exist yet, by way of its directory, which does.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;

@@ -21,22 +21,12 @@ const SLOT: u64 = CACHE_LINE;
 pub struct ReaderTable {
     /// Readers that may be there at a time; 126 unless the program that made the file asked for others.
     pub slots: u64,
-    /// Some process has the database open with this lock file; unknown where the file system does not tell about locks.
-    pub open: Option<bool>,
-    /// Empty where nobody has it open: whoever opens it next begins a new table, whatever the old one holds
-    /// (`mdb_env_setup_locks`).
-    pub used: Vec<Slot>,
-}
-
-/// A slot that a reader has taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
-    pub pid: u32,
-    /// The snapshot that it reads; none between transactions.
-    pub transaction: Option<u64>,
-    /// The process holds its lock no longer: it is gone, and its slot stays taken until somebody clears it. Unknown where
-    /// the file system does not tell about locks.
-    pub stale: Option<bool>,
+    /// Slots that readers have taken. None where nobody has the database open: whoever opens it next begins a new table,
+    /// whatever the old one holds (`mdb_env_setup_locks`).
+    pub used: usize,
+    /// Those of processes that hold their lock no longer: they are gone, and their slots stay taken until somebody clears
+    /// them. None are known where the file system does not tell about locks.
+    pub stale: usize,
 }
 
 /// Why there is no table to look at.
@@ -72,24 +62,18 @@ impl ReaderTable {
         }
         let slots = (length - TABLE_AT) / SLOT;
         let reached = reached(&header)?;
-        let open = is_locked(&file, 0);
-        let mut used = Vec::new();
-        if open != Some(false) {
+        let (mut used, mut stale) = (0, 0);
+        if is_locked(&file, 0) != Some(false) {
             input.seek(SeekFrom::Start(TABLE_AT))?;
             let mut slot = [0; SLOT as usize];
             for _ in 0..u64::from(reached).min(slots) {
                 input.read_exact(&mut slot)?;
-                used.extend(taken(&slot).map(|(pid, transaction)| {
-                    let stale = is_locked(&file, pid.into()).map(|alive| !alive);
-                    Slot { pid, transaction, stale }
-                }));
+                let Some(pid) = taken(&slot) else { continue };
+                used += 1;
+                stale += usize::from(is_locked(&file, pid.into()) == Some(false));
             }
         }
-        Ok(Self { slots, open, used })
-    }
-
-    pub fn stale(&self) -> usize {
-        self.used.iter().filter(|slot| slot.stale == Some(true)).count()
+        Ok(Self { slots, used, stale })
     }
 }
 
@@ -105,13 +89,10 @@ fn reached(header: &[u8; TABLE_AT as usize]) -> Result<u32, NoTable> {
     }
 }
 
-/// Process and transaction of a slot; none where it is free.
-fn taken(slot: &[u8; SLOT as usize]) -> Option<(u32, Option<u64>)> {
-    let [t0, t1, t2, t3, t4, t5, t6, t7, p0, p1, p2, p3, ..] = *slot;
-    let pid = u32::from_ne_bytes([p0, p1, p2, p3]);
-    // A slot between transactions has the largest number.
-    let transaction = Some(u64::from_ne_bytes([t0, t1, t2, t3, t4, t5, t6, t7])).filter(|&number| number != u64::MAX);
-    (pid != 0).then_some((pid, transaction))
+/// The process that has taken a slot, which stands behind the number of its transaction; none where it is free.
+fn taken(slot: &[u8; SLOT as usize]) -> Option<u32> {
+    let [_, _, _, _, _, _, _, _, p0, p1, p2, p3, ..] = *slot;
+    Some(u32::from_ne_bytes([p0, p1, p2, p3])).filter(|&pid| pid != 0)
 }
 
 /// Whether another process holds a lock on a byte: on the first, as long as it has the environment open

@@ -16,7 +16,7 @@ mod error;
 mod opened;
 mod permissions;
 mod processes;
-pub mod rank;
+pub(crate) mod rank;
 mod remove;
 mod replica;
 mod replicate;

@@ -15,7 +15,7 @@ use crate::lmdb::{Location, look};
 use crate::memory;
 use crate::size::{self, Bytes};
 
-pub mod advice;
+mod advice;
 pub mod caffe;
 mod command;
 pub mod lov;
