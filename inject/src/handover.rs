@@ -73,6 +73,7 @@ fn enrol(socket: sys::Descriptor, optimizer: i32, old: &Segment, parent: u64) ->
         to.length.store(from.length.load(Relaxed), Relaxed);
         to.offset.store(from.offset.load(Relaxed), Relaxed);
         to.method.store(from.method.load(Relaxed), Relaxed);
+        to.counted.store(from.generation.load(Relaxed), Relaxed);
         to.generation.store(from.generation.load(Relaxed), Release);
     }
     let connection = Connection::over(socket, segment)?;
@@ -176,7 +177,11 @@ pub fn describe(segment: &Segment, slot: usize, generation: u32, what: &registry
     shared.length.store(what.length as u64, Relaxed);
     shared.offset.store(what.offset, Relaxed);
     shared.method.store(what.method as u32, Relaxed);
+    shared.counted.store(generation, Relaxed);
     shared.trips.store(0, Relaxed);
+    shared.populated.store(0, Relaxed);
+    shared.gain.store(0, Relaxed);
+    shared.presence.clear();
     shared.letting_go.met.store(shared.letting_go.asked.load(Relaxed), Relaxed);
     shared.distance.store(0, Relaxed);
     for watch in &shared.watches {

@@ -16,6 +16,7 @@ pub mod next;
 pub mod owner;
 pub mod past_libc;
 pub mod pins;
+pub mod populating;
 pub mod protect;
 pub mod registry;
 #[cfg(feature = "sabotage")]

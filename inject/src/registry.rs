@@ -5,6 +5,7 @@
 //! nobody holds it. So no protection can land on memory that is somebody else's by then.
 
 use crate::curtain::Curtain;
+use crate::populating::Trial;
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -50,9 +51,11 @@ pub struct Entry {
     /// Initialised while the entry is armed. Without a value until then the table is all zeros, and takes no room in
     /// the library's file.
     curtain: UnsafeCell<MaybeUninit<Curtain>>,
+    /// The same holds for it.
+    trial: UnsafeCell<MaybeUninit<Trial>>,
 }
 
-// SAFETY: `curtain` is only reached through `Turn`, of which `TURNS` lets one exist at a time; all else is atomic.
+// SAFETY: `curtain` and `trial` are only reached through `Turn`, of which `TURNS` lets one exist at a time; all else is atomic.
 unsafe impl Sync for Entry {}
 
 static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
@@ -96,6 +99,7 @@ impl Entry {
             guards: AtomicBool::new(false),
             doomed: AtomicBool::new(false),
             curtain: UnsafeCell::new(MaybeUninit::uninit()),
+            trial: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
 
@@ -131,9 +135,12 @@ impl Claim {
     /// From here on the handler knows the mapping.
     pub fn register(self, what: &Description) -> Held {
         let entry = self.entry;
-        // SAFETY: nobody else reaches a claimed entry's curtain: `enter` passes over entries that are not armed, and
-        // only the claimer may register.
-        unsafe { (*entry.curtain.get()).write(Curtain::new(what.length as u64, what.distance, what.method)) };
+        // SAFETY: nobody else reaches a claimed entry's curtain and trial: `enter` passes over entries that are not armed,
+        // and only the claimer may register.
+        unsafe {
+            (*entry.curtain.get()).write(Curtain::new(what.length as u64, what.distance, what.method));
+            (*entry.trial.get()).write(Trial::UNTRIED);
+        }
         entry.start.store(what.start, Relaxed);
         entry.end.store(what.start + what.length, Relaxed);
         entry.offset.store(what.offset, Relaxed);
@@ -269,6 +276,11 @@ impl Turn<'_> {
         // SAFETY: the bit in `TURNS` was clear and is set until this drops, so no other reference to the curtain exists; `Held` is
         // made of an armed entry alone, and `register` initialised that.
         unsafe { (*self.held.entry.curtain.get()).assume_init_mut() }
+    }
+
+    pub fn trial(&mut self) -> &mut Trial {
+        // SAFETY: as for the curtain.
+        unsafe { (*self.held.entry.trial.get()).assume_init_mut() }
     }
 }
 
@@ -412,6 +424,7 @@ pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
                 let Some(held) = Held::of(slot, entry) else { continue };
                 let mut turn = held.wait_turn();
                 turn.curtain().begin_again();
+                *turn.trial() = Trial::UNTRIED;
                 drop(turn);
                 each(&held);
             }

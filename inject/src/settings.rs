@@ -16,6 +16,15 @@ pub enum Protect {
     Mprotect,
 }
 
+/// Whether pages are mapped ahead of the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Populate {
+    /// Where that is faster, by trial.
+    Auto,
+    On,
+    Off,
+}
+
 /// The settings that are not lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -24,6 +33,7 @@ pub struct Settings {
     pub distance: u64,
     pub min_file: u64,
     pub protect: Protect,
+    pub populate: Populate,
     /// LMDB readers get lock files of their own.
     pub private_lock: bool,
 }
@@ -52,6 +62,7 @@ static STORE: Store = Store {
         distance: 8 << 20,
         min_file: 32 << 20,
         protect: Protect::Auto,
+        populate: Populate::Off,
         private_lock: false,
     }),
 };
@@ -87,6 +98,13 @@ pub unsafe fn read(value: &CStr) {
                     b"guard" => Protect::Guard,
                     b"mprotect" => Protect::Mprotect,
                     _ => Protect::Auto,
+                }
+            }
+            (b"populate", _) => {
+                settings.populate = match value {
+                    b"on" => Populate::On,
+                    b"auto" => Populate::Auto,
+                    _ => Populate::Off,
                 }
             }
             _ => {}

@@ -16,6 +16,9 @@ pub type Result<T> = core::result::Result<T, Errno>;
 const GUARD_INSTALL: usize = 102;
 const GUARD_REMOVE: usize = 103;
 
+/// `MADV_POPULATE_READ`, Linux 5.14.
+const POPULATE_READ: usize = 22;
+
 /// A descriptor that is closed when it goes out of scope.
 pub struct Descriptor(pub c_int);
 
@@ -58,6 +61,17 @@ pub unsafe fn unmap_pages(address: usize, length: usize) -> Result<()> {
     unsafe { syscall!(Sysno::madvise, address, length, libc::MADV_DONTNEED) }.map(drop)
 }
 
+/// Maps the pages of a file there as reading them would, without reading them; waits for those that are not in the page
+/// cache, as reading would. Fails at a protected page, when all before it are mapped (madvise(2), MADV_POPULATE_READ).
+///
+/// # Safety
+/// The range must be held against unmapping (`registry::Held`).
+pub unsafe fn populate(address: usize, length: usize) -> Result<()> {
+    // SAFETY: the caller's promise; page tables are filled in, and no content changes. A page that cannot be read makes
+    // the call fail, without a signal.
+    unsafe { syscall!(Sysno::madvise, address, length, POPULATE_READ) }.map(drop)
+}
+
 /// Maps `descriptor` shared and writable at a place of the kernel's choice.
 pub fn map_shared(descriptor: c_int, length: usize) -> Result<usize> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -97,6 +111,14 @@ pub fn milliseconds() -> u64 {
     // SAFETY: fills in the structure, whose layout on 64-bit Linux is libc's.
     let _ = unsafe { syscall!(Sysno::clock_gettime, libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
     1 + now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+/// A clock in nanoseconds.
+pub fn nanoseconds() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills in the structure, whose layout on 64-bit Linux is libc's.
+    let _ = unsafe { syscall!(Sysno::clock_gettime, libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 pub fn yield_now() {

@@ -30,6 +30,7 @@ pub struct RunOptions {
     pub ranges: Vec<DataRange>,
     pub mode: Mode,
     pub protect: Protect,
+    pub populate: Populate,
     /// Requests in flight on each mount; measured, if not given.
     pub jobs: Option<usize>,
     /// Never more requests in flight on a mount, whoever asks for them.
@@ -86,11 +87,30 @@ pub enum Protect {
     Mprotect,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Populate {
+    /// Where that is faster, by trial
+    Auto,
+    On,
+    Off,
+}
+
 impl Mode {
     pub fn name(self) -> &'static str {
         match self {
             Self::On => "on",
             Self::Detect => "detect",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl Populate {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
             Self::Off => "off",
         }
     }

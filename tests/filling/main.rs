@@ -6,3 +6,4 @@ mod failures;
 mod memory;
 mod optimizer;
 mod patterns;
+mod populate;

@@ -15,6 +15,9 @@ use crate::verdict::Bar;
 const FASTER: f64 = 1.3;
 const OPTION: &str = "--populate";
 
+/// Runs the reader four times: a second pass over the same mapping takes no faults in either case.
+const REPEATED: [&str; 4] = ["/bin/sh", "-c", r#"for pass in 1 2 3 4; do "$@" || exit; done"#, "sh"];
+
 pub fn cases() -> Vec<Case> {
     let subject = format!("{OPTION}, warm, {}: at least {FASTER} x as fast as plain warm", remote_ssd().label());
     vec![Case::new("populate", subject, judge)]
@@ -22,8 +25,9 @@ pub fn cases() -> Vec<Case> {
 
 fn judge(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
     ensure!(bench.programs.has_option(OPTION), "precache-run has no option {OPTION}");
-    let storage = Storage::slow(bench, &remote_ssd(), &data::lmdb(bench, bench.size() / 2)?)?;
-    let reader = Launch::new(lmdb_reader(bench, &storage, &["--epochs", "4"]));
+    let storage = Storage::slow(bench, &remote_ssd(), &data::lmdb(bench, bench.size())?)?;
+    let words = REPEATED.map(Into::into).into_iter().chain(lmdb_reader(bench, &storage, &[]));
+    let reader = Launch::new(words.collect());
     let ours = reader.clone().under_precache(&[OPTION]);
     let pairs = Pairs::alternate(
         bench.count(2 * bench.settings.repetitions),

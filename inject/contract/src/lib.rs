@@ -11,12 +11,13 @@
 #![no_std]
 
 pub mod enrolment;
+pub mod presence;
 pub mod ring;
 pub mod segment;
 pub mod settings;
 
 /// Changes with every change of layout or meaning. A peer with another version is refused, and the program runs alone.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What the injected library opens at a time while a reader's pattern is not known: what one fault maps around itself
 /// (`fault_around_bytes`). The optimizer tells new readers by it.

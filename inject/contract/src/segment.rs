@@ -3,6 +3,7 @@
 //! The reader creates it (`memfd_create`), fills in its side and sends the descriptor; it is private to the user and
 //! goes away with the two processes. All fields are atomics: either side may look at any time.
 
+use crate::presence::Presence;
 use crate::ring::Ring;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -11,6 +12,9 @@ pub const MAPPINGS: usize = 64;
 
 /// Streams of one mapping for which the optimizer tells thresholds.
 pub const WATCHES: usize = 8;
+
+/// A gain from which on pages are mapped ahead of the reader.
+pub const PROFIT: u32 = 1030;
 
 /// Checkpoints told for each of these.
 pub const WATCHED: usize = 3;
@@ -230,6 +234,10 @@ pub struct Mapping {
     /// Set by the optimizer: let go of this mapping (holds the generation meant).
     pub veto: AtomicU32,
     pub method: AtomicU32,
+    /// Speed with pages mapped ahead of the reader by that without, in thousandths; 0: not known.
+    pub gain: AtomicU32,
+    /// The generation that the counters below belong to: they stand until the slot is used again.
+    pub counted: AtomicU32,
     reserved: AtomicU32,
     /// Where the protected part begins in the reader, in bytes.
     pub address: AtomicU64,
@@ -239,10 +247,14 @@ pub struct Mapping {
     pub offset: AtomicU64,
     /// Trips of this mapping.
     pub trips: AtomicU64,
+    /// Bytes mapped ahead of the reader.
+    pub populated: AtomicU64,
     pub letting_go: LettingGo,
     /// Spacing of checkpoints that the optimizer wants, in bytes; 0: as the mapping was armed.
     pub distance: AtomicU64,
     pub watches: [Watch; WATCHES],
+    /// What may be mapped ahead of the reader without waiting for storage.
+    pub presence: Presence,
 }
 
 /// The whole.

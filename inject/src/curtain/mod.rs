@@ -107,6 +107,8 @@ pub struct Curtain {
     /// Start of each checkpoint in the open part, `u64::MAX` where there is none.
     checkpoints: [u64; CHECKPOINTS],
     streams: Streams,
+    /// What the last trip opened ahead of a reader whose order is known.
+    ahead: Span,
     recent: [u64; RECENT],
     /// When a sentinel was last re-armed.
     rearmed: u64,
@@ -129,6 +131,7 @@ impl Curtain {
             open: Spans::new(),
             checkpoints: [u64::MAX; CHECKPOINTS],
             streams: Streams::new(),
+            ahead: Span { start: 0, end: 0 },
             recent: [u64::MAX; RECENT],
             rearmed: 0,
             judged: 0,
@@ -191,6 +194,12 @@ impl Curtain {
         }
     }
 
+    /// What the last trip opened that its reader will read next, and has not read before: empty, unless its order of
+    /// reading is known, and is forward.
+    pub fn ahead(&self) -> Span {
+        self.ahead
+    }
+
     /// What a thread opens that cannot wait for its turn at the curtain: the step around its page.
     pub fn step_around(&self, at: u64) -> Span {
         let start = at - at % STEP;
@@ -205,6 +214,7 @@ impl Curtain {
     /// instruction or loop that needs any number of them gets on.
     pub fn trip(&mut self, at: u64, told: &Told, now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
         let fallen = self.remember(at);
+        self.ahead = Span::default();
         match self.state {
             State::Drawn => {}
             State::Resting { left, last, until } => {
@@ -242,6 +252,9 @@ impl Curtain {
             Span { start: if from == at && guide.is_none() { step.start } else { from }, end }
         };
         self.streams.expect(stream, open.start, open.end);
+        if guide.is_some() && !is_backward {
+            self.ahead = self.open.first_gap(Span { start: at, end: open.end }).unwrap_or_default();
+        }
         if self.open.insert(open, &self.recent, now != self.rearmed, apply) {
             self.rearmed = now;
         }

@@ -7,6 +7,7 @@
 pub mod attachment;
 pub mod disposition;
 mod forward;
+mod populate;
 pub mod stand_in;
 mod trip;
 

@@ -1,6 +1,6 @@
 //! A checkpoint is hit: tell the optimizer, let the reader through, re-arm what it left behind.
 
-use super::{attachment, disposition};
+use super::{attachment, disposition, populate};
 use crate::curtain::{Guide, Span, Told, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
@@ -39,7 +39,14 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
         return lift(segment, &held, &mut turn, Refusal::OptimizerGone);
     }
     match fate {
-        None => follow(segment, &held, &mut turn, at),
+        None => {
+            let begun = populate::clock();
+            let followed = follow(segment, &held, &mut turn, at);
+            let ahead = populate::choose(segment, &held, &mut turn, at, begun);
+            drop(turn);
+            ahead.into_iter().for_each(|span| populate::map(segment, &held, span));
+            followed
+        }
         Some(why) => {
             let lifted = lift(segment, &held, &mut turn, why);
             drop(turn);

@@ -11,7 +11,9 @@ use super::values::{
     SizeOrAuto, Unusable, parse_glob, parse_percent, parse_range, parse_size, parse_size_or_auto, parse_switch,
 };
 use crate::engine::Way;
-use crate::options::{DEFAULT_DISTANCE, DEFAULT_MAX_INFLIGHT, DEFAULT_SIZE, DataRange, Mode, Protect, RunOptions};
+use crate::options::{
+    DEFAULT_DISTANCE, DEFAULT_MAX_INFLIGHT, DEFAULT_SIZE, DataRange, Mode, Populate, Protect, RunOptions,
+};
 
 /// Why the options, each usable by itself, make no run.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +67,10 @@ pub struct RunArguments {
     /// How checkpoint pages are protected
     #[arg(long, env = "PRECACHE_PROTECT", hide_env = true, value_enum, default_value = "auto")]
     protect: Protect,
+
+    /// Map pages ahead of the program, so that it takes fewer page faults
+    #[arg(long, env = "PRECACHE_POPULATE", hide_env = true, value_enum, default_value = "off", num_args = 0..=1, default_missing_value = "auto", value_name = "WHEN")]
+    populate: Populate,
 
     /// Requests in flight on each mount [default: as many as bring bandwidth, measured]
     #[arg(long, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -172,6 +178,7 @@ impl RunArguments {
                 _ => self.mode,
             },
             protect: self.protect,
+            populate: self.populate,
             jobs: self.jobs.map(usize::from),
             max_inflight: usize::from(max_inflight),
             engine: self.engine.into(),

@@ -3,6 +3,7 @@
 //! The descriptor shares the reader's open file. Opening the file anew instead would make FUSE and NFS drop what is
 //! cached of it.
 
+use super::audience::Audiences;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
 use super::lanes::Lane;
@@ -78,6 +79,8 @@ pub struct FileRecord {
     pub(super) filling: Filling,
     /// What was fetched and not dropped.
     pub kept: Kept,
+    /// Who hears what comes and goes.
+    pub audiences: Audiences,
     /// Where each stream of each reader is.
     positions: Mutex<HashMap<Lane, u64>>,
     ended: Mutex<Option<String>>,
@@ -133,6 +136,7 @@ impl DataFile {
             if posix_fadvise(&self.file, offset, length, advice).is_ok() {
                 account.dropped.fetch_add(kept.end - kept.start, Relaxed);
                 self.kept.remove(&kept);
+                self.audiences.tell_gone(&kept);
             }
         }
     }
@@ -173,6 +177,7 @@ impl FileRecord {
             read_ahead: read_ahead_of(metadata.dev()),
             filling: Filling::new(engine, residency),
             kept: Kept::new(Arc::clone(held)),
+            audiences: Audiences::default(),
             positions: Mutex::default(),
             residency,
             ended: Mutex::new(None),

@@ -21,6 +21,13 @@ pub struct Job {
     pub is_exact: bool,
 }
 
+impl Job {
+    /// Tells who listens that the chunk was in the page cache when its turn came.
+    pub fn tell_cached(&self) {
+        self.file.audiences.tell_cached(&self.chunk, self.is_exact, self.file.size);
+    }
+}
+
 struct Queue {
     lane: Lane,
     file: Arc<DataFile>,

@@ -1,5 +1,6 @@
 //! Fills the page cache: many requests in flight, bounded, and fair between streams.
 
+mod audience;
 mod file;
 mod filling;
 mod kept;
@@ -8,6 +9,7 @@ mod pool;
 mod residency;
 mod ways;
 
+pub use audience::Audience;
 pub use file::{Account, DataFile, FileRecord, Identity};
 pub use kept::Held;
 pub use lanes::Lane;

@@ -187,6 +187,9 @@ impl Inner {
                 return Some(job);
             }
             job.account.cached.fetch_add(job.chunk.end - job.chunk.start, Relaxed);
+            // What is fetched is not told: where the storage is waited for, a fault more or less does not count, and the
+            // reader's mapping ahead would make the kernel read on behind it.
+            job.tell_cached();
             self.land(&mut self.lock(), &job);
         }
     }
@@ -234,6 +237,8 @@ struct Flight<'a> {
 
 impl Flight<'_> {
     fn send(&mut self, job: Job) {
+        // Where it was before, it has been evicted.
+        self.file.audiences.tell_gone(&job.chunk);
         let now = self.inner.now();
         self.file.filling.send(self.way, now);
         job.account.enter_flight();

@@ -1,13 +1,15 @@
 //! Checkpoint trips: the reader's signal handler leaves them in the shared segment and wakes us when one triggers.
 
 use super::{MappingId, Progress, ProgressSource};
+use crate::engine::Audience;
 use crate::policy::stream::Thresholds;
 use memmap2::MmapRaw;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use precache_contract::VERSION;
 use precache_contract::ring::CAPACITY;
-use precache_contract::segment::{Counters, Mapping, Segment};
+use precache_contract::segment::{Counters, Mapping, PROFIT, Segment};
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -24,6 +26,16 @@ pub enum Error {
     NotSealed,
     #[error("the reader speaks version {0} instead of {VERSION}")]
     Version(u32),
+}
+
+/// What the reader counted of one mapping.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub trips: u64,
+    /// Bytes mapped ahead of it.
+    pub populated: u64,
+    /// What that gains, in thousandths; 0: not known.
+    pub gain: u32,
 }
 
 /// The segment of one reader, mapped here too.
@@ -83,11 +95,30 @@ impl Shared {
         self.nudge();
     }
 
-    /// Trips of a mapping; those of one that is gone stand in its slot until that is used again.
-    pub fn trips_of(&self, id: MappingId) -> Option<u64> {
+    /// What the reader counted of a mapping; that of one that is gone stands in its slot until that is used again.
+    pub fn tally_of(&self, id: MappingId) -> Option<Tally> {
         let mapping = self.segment().mappings.get(usize::from(id.slot))?;
-        let generation = mapping.generation.load(Acquire);
-        (generation == id.generation || generation == 0).then(|| mapping.trips.load(Relaxed))
+        (mapping.counted.load(Relaxed) == id.generation).then(|| Tally {
+            trips: mapping.trips.load(Relaxed),
+            populated: mapping.populated.load(Relaxed),
+            gain: mapping.gain.load(Relaxed),
+        })
+    }
+}
+
+/// The reader of one mapping hears what of its file is in the page cache.
+pub struct Listener {
+    pub shared: Arc<Shared>,
+    pub mapping: MappingId,
+}
+
+impl Audience for Listener {
+    fn note(&self, part: Range<u64>, is_cached: bool) {
+        let Some(mapping) = self.shared.mapping(self.mapping) else { return };
+        match is_cached {
+            true => mapping.presence.add(part),
+            false => mapping.presence.remove(part),
+        }
     }
 }
 
@@ -156,6 +187,11 @@ impl ProgressSource for Checkpoints {
             watch.quiet_low.store(told.quiet.start, Release);
             watch.quiet_high.store(told.quiet.end, Release);
         }
+    }
+
+    fn maps_in_vain(&self, mapping: MappingId) -> bool {
+        let gain = self.shared.mapping(mapping).map_or(0, |shared| shared.gain.load(Relaxed));
+        (1..PROFIT).contains(&gain)
     }
 
     fn release(&self, mapping: MappingId, part: &std::ops::Range<u64>) {

@@ -38,6 +38,9 @@ pub trait ProgressSource: Send {
     /// and its news is urgent.
     fn expect(&self, mapping: MappingId, distance: u64, thresholds: &mut dyn Iterator<Item = Thresholds>);
 
+    /// Whether it was found not to pay to map pages ahead of the reader.
+    fn maps_in_vain(&self, mapping: MappingId) -> bool;
+
     /// Asks the reader's side to unmap the pages of this part of the file, so that they can be dropped; once at a time.
     fn release(&self, mapping: MappingId, part: &std::ops::Range<u64>);
 

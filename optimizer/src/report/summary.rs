@@ -13,10 +13,12 @@ impl SessionReport {
             methods.sort_unstable();
             methods.dedup();
             let readers = self.readers.iter().filter(|reader| !reader.mappings.is_empty()).count();
+            let populated = self.readers.iter().flat_map(|r| &r.mappings).map(|mapping| mapping.populated).sum();
             lines.push(format!(
-                "{trips} trips in {} ({})",
+                "{trips} trips in {} ({}){}",
                 count(readers as u64, "process", "processes"),
-                methods.join(", ")
+                methods.join(", "),
+                if populated > 0 { format!("; {} mapped ahead", size(populated)) } else { String::new() }
             ));
         }
         let private = self.locks.iter().filter(|lock| lock.private);

@@ -2,7 +2,7 @@
 
 use super::files::Files;
 use super::retainer::Retainer;
-use crate::engine::{Account, DataFile, Lane, Pool};
+use crate::engine::{Account, Audience, DataFile, Lane, Pool};
 use crate::options::{DataRange, Mode, RunOptions};
 use crate::policy::congestion::Estimate;
 use crate::policy::plan::Plan;
@@ -36,10 +36,18 @@ pub struct Feeder {
     begun: Instant,
     /// What the source was told last.
     told: (u64, Vec<Thresholds>),
+    /// Hears what is cached, if the reader maps pages ahead of itself; and whether its checkpoints lie so that it can.
+    listener: Option<Arc<dyn Audience>>,
+    is_distance_auto: bool,
 }
 
+/// Farthest checkpoints of a reader that maps pages ahead of itself, at each of them. Mapping so much takes a fraction of a
+/// millisecond, during which signals wait.
+const STRETCH: u64 = 4 << 20;
+
 impl Feeder {
-    /// For a mapping that covers `extent` of the file.
+    /// For a mapping that covers `extent` of the file; `listener` hears what is cached, if pages are mapped ahead of its
+    /// reader.
     pub fn new(
         mapping: MappingId,
         reader: u64,
@@ -47,6 +55,7 @@ impl Feeder {
         extent: Range<u64>,
         options: &RunOptions,
         files: &Arc<Files>,
+        listener: Option<Arc<dyn Audience>>,
     ) -> Self {
         let file = &supply.file;
         let extent = extent.start.min(file.size)..extent.end.min(file.size);
@@ -62,8 +71,10 @@ impl Feeder {
         let streams = Streams::new(plan, origin, sizing, options.distance, options.distance_auto, storage);
         let retainer = Retainer::new(mapping, reader, &supply, Arc::clone(files), options.cache_limit);
         let Supply { file, account, pool } = supply;
+        listener.iter().for_each(|listener| file.audiences.add(listener));
         let (begun, told) = (Instant::now(), (0, Vec::new()));
-        Self { mapping, reader, file, account, pool, mode: options.mode, streams, retainer, begun, told }
+        let (mode, is_distance_auto) = (options.mode, options.distance_auto);
+        Self { mapping, reader, file, account, pool, mode, streams, retainer, begun, told, listener, is_distance_auto }
     }
 
     /// Says where news is urgent before there is any.
@@ -102,12 +113,19 @@ impl Feeder {
             self.retainer.advance(stream, &extents);
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
         }
-        let told = (self.streams.distance(), self.streams.thresholds().collect());
+        let told = (self.distance(source), self.streams.thresholds().collect());
         if told != self.told {
             source.expect(self.mapping, told.0, &mut told.1.iter().cloned());
             self.told = told;
         }
         self.retainer.go_on(source);
+    }
+
+    /// Spacing of checkpoints.
+    fn distance(&self, source: &dyn ProgressSource) -> u64 {
+        let distance = self.streams.distance();
+        let maps_ahead = self.listener.is_some() && !source.maps_in_vain(self.mapping);
+        if maps_ahead && self.is_distance_auto { distance.min(STRETCH) } else { distance }
     }
 
     fn lane(&self, stream: u32) -> Lane {

@@ -170,8 +170,11 @@ impl Reader {
     pub fn report(&self) -> ReaderReport {
         let counters = self.shared.counters();
         let refusals = Refusal::ALL.iter().zip(&counters.refusals).filter(|(_, count)| count.load(Relaxed) > 0);
-        let mappings = self.uses().into_iter().map(|used| MappingReport {
-            trips: self.shared.trips_of(used.id).unwrap_or(used.trips),
+        let mappings = self.uses().into_iter().map(|used| (self.shared.tally_of(used.id).unwrap_or(used.tally), used));
+        let mappings = mappings.map(|(tally, used)| MappingReport {
+            trips: tally.trips,
+            populated: tally.populated,
+            populate_gain: (tally.gain > 0).then_some(f64::from(tally.gain) / 1000.0),
             file: used.record.path.clone(),
             method: match used.method {
                 Some(Method::Guard) => "guard".into(),

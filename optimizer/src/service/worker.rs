@@ -3,9 +3,9 @@
 use super::feeder::{Feeder, Supply};
 use super::files::Files;
 use super::ledger::Ledger;
-use crate::engine::{Account, DataFile, FileRecord, Pool, Wish};
-use crate::options::RunOptions;
-use crate::progress::checkpoints::{Checkpoints, Shared};
+use crate::engine::{Account, Audience, DataFile, FileRecord, Pool, Wish};
+use crate::options::{Populate, RunOptions};
+use crate::progress::checkpoints::{Checkpoints, Listener, Shared, Tally};
 use crate::progress::{MappingId, Progress, ProgressSource};
 use crossbeam::channel::Receiver;
 use precache_contract::segment::Method;
@@ -29,7 +29,7 @@ pub struct Use {
     /// Alive as long as the mapping.
     pub(super) file: Weak<DataFile>,
     pub(super) pool: Weak<Pool>,
-    pub(super) trips: u64,
+    pub(super) tally: Tally,
     pub(super) streams: usize,
     pub(super) faults_before_request: Option<u32>,
 }
@@ -116,7 +116,7 @@ impl Worker {
             account: Arc::clone(&supply.account),
             file: Arc::downgrade(&file),
             pool: Arc::downgrade(&supply.pool),
-            trips: 0,
+            tally: Tally::default(),
             streams: 0,
             faults_before_request: None,
         };
@@ -137,7 +137,11 @@ impl Worker {
             return;
         }
         supply.pool.join(&self.wish);
-        let feeder = Feeder::new(id, self.token, supply, extent, &self.options, &self.files);
+        let listener: Option<Arc<dyn Audience>> = match self.options.populate {
+            Populate::Off => None,
+            Populate::Auto | Populate::On => Some(Arc::new(Listener { shared: Arc::clone(&self.shared), mapping: id })),
+        };
+        let feeder = Feeder::new(id, self.token, supply, extent, &self.options, &self.files, listener);
         feeder.begin(source);
         feeders.insert(id, feeder);
     }
@@ -166,7 +170,7 @@ impl Worker {
                 used.streams = feeder.streams.requesting();
                 used.faults_before_request = feeder.streams.faults_before_request();
             }
-            used.trips = self.shared.trips_of(used.id).unwrap_or(used.trips);
+            used.tally = self.shared.tally_of(used.id).unwrap_or(used.tally);
         }
     }
 }

@@ -41,6 +41,7 @@ pub fn of_readers(options: &RunOptions, optimizer: &Optimizer, library: &Path) -
     settings.add("distance", options.distance.to_string());
     settings.add("min_file", options.min_file.to_string());
     settings.add("protect", options.protect.name());
+    settings.add("populate", options.populate.name());
     settings.add("private_lock", u8::from(options.private_lock).to_string());
     for glob in &options.data {
         settings.add("data", glob);

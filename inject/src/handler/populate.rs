@@ -1,0 +1,65 @@
+//! Maps pages ahead of the reader at a trip, so that it takes no fault at each of them.
+
+use crate::curtain::Span;
+use crate::registry::{Held, Turn};
+use crate::settings::{self, Populate};
+use crate::sys;
+use core::sync::atomic::{AtomicBool, Ordering::*};
+use precache_contract::PAGE;
+use precache_contract::segment::Segment;
+
+/// Bytes mapped at one trip: for so long signals wait, and other threads that change mappings.
+const LONGEST: u64 = 8 << 20;
+
+/// The kernel does not know the call (Linux 5.14), or a security policy forbids it.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+fn wish() -> Populate {
+    match settings::get() {
+        Some(settings) if !REFUSED.load(Relaxed) => settings.populate,
+        _ => Populate::Off,
+    }
+}
+
+/// When the trip began; `None`: nothing is mapped ahead.
+pub fn clock() -> Option<u64> {
+    (wish() != Populate::Off).then(sys::nanoseconds)
+}
+
+/// What to map for the reader that has just tripped at `at`: of what the curtain opened ahead of it, that which the
+/// optimizer has told to be in the page cache, for the call waits for what is not.
+pub fn choose(segment: &Segment, held: &Held, turn: &mut Turn, at: u64, begun: Option<u64>) -> Option<Span> {
+    let begun = begun?;
+    let shared = segment.mappings.get(held.slot())?;
+    let trial = turn.trial();
+    trial.arrive(at, begun);
+    let gain = trial.gain();
+    shared.gain.store(gain, Relaxed);
+    let ahead = turn.curtain().ahead();
+    let reached = shared.presence.reach(held.offset() + ahead.start, held.offset() + ahead.end) - held.offset();
+    let span = Span { start: ahead.start, end: (reached / PAGE * PAGE).min(ahead.start + LONGEST) };
+    let is_wanted = match wish() {
+        _ if span.is_empty() => false,
+        Populate::Off => false,
+        Populate::On => true,
+        Populate::Auto if reached == ahead.end => turn.trial().depart(reached, reached - ahead.start, begun),
+        Populate::Auto => turn.trial().is_worth_it(),
+    };
+    is_wanted.then_some(span)
+}
+
+/// Maps these pages. Not in the mapping's turn: other threads that trip need not wait.
+pub fn map(segment: &Segment, held: &Held, span: Span) {
+    let (start, length) = (held.start() + span.start as usize, (span.end - span.start) as usize);
+    // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
+    match unsafe { sys::populate(start, length) } {
+        Ok(()) => {
+            if let Some(shared) = segment.mappings.get(held.slot()) {
+                shared.populated.fetch_add(length as u64, Relaxed);
+            }
+        }
+        Err(sys::Error::EINVAL | sys::Error::ENOSYS | sys::Error::EPERM) => REFUSED.store(true, Relaxed),
+        // Another thread's checkpoint lies in between, or the file has become shorter: the reader meets it by itself.
+        Err(_) => {}
+    }
+}
