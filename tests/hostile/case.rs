@@ -65,10 +65,18 @@ fn check_report(header: &Header, report: &Report) -> Result<(), String> {
     if header.no_trap != (report.trips() == 0) {
         return Err(format!("{} checkpoints were hit", report.trips()));
     }
+    let count = |counter: &str| match counter {
+        "active_readers" => report.active_readers() as u64,
+        _ => report.sum(counter),
+    };
     for (counter, least) in &header.counters {
-        let count = if counter == "active_readers" { report.active_readers() as u64 } else { report.sum(counter) };
-        if count < *least {
-            return Err(format!("{counter} is {count}, which should be at least {least}"));
+        if count(counter) < *least {
+            return Err(format!("{counter} is {}, which should be at least {least}", count(counter)));
+        }
+    }
+    for (counter, most) in &header.limits {
+        if count(counter) > *most {
+            return Err(format!("{counter} is {}, which should be at most {most}", count(counter)));
         }
     }
     match header.report.iter().find(|text| !report.text().contains(*text)) {

@@ -13,6 +13,7 @@
 //! | `@root` | only root can do what it does: it is not run by others |
 //! | `@stopped` | is run with the optimizer stopped half-way, too |
 //! | `@counter NAME N` | the report's counter is at least N (`active_readers`: processes that tripped) |
+//! | `@at-most NAME N` | the report's counter is at most N |
 //! | `@report TEXT` | the report says this |
 
 #[derive(Debug, Default)]
@@ -26,6 +27,7 @@ pub struct Header {
     pub stopped: bool,
     pub root: bool,
     pub counters: Vec<(String, u64)>,
+    pub limits: Vec<(String, u64)>,
     pub report: Vec<String>,
 }
 
@@ -58,15 +60,19 @@ impl Header {
             "not-killed" => self.not_killed = true,
             "not-detected" if value.is_empty() => return why_missing(),
             "not-detected" => self.not_detected = true,
-            "counter" => match value.split_once(' ').map(|(counter, least)| (counter, least.parse())) {
-                Some((counter, Ok(least))) => self.counters.push((counter.to_owned(), least)),
-                _ => return Err(format!("`@counter {value}` is not a name and a number")),
-            },
+            "counter" => self.counters.push(bound(directive, value)?),
+            "at-most" => self.limits.push(bound(directive, value)?),
             "report" => self.report.push(value.to_owned()),
             _ => return Err(format!("there is no directive `@{name}`")),
         }
         Ok(())
     }
+}
+
+/// A counter's name and a number.
+fn bound(directive: &str, value: &str) -> Result<(String, u64), String> {
+    let parts = value.split_once(' ').and_then(|(counter, number)| Some((counter.to_owned(), number.parse().ok()?)));
+    parts.ok_or(format!("`@{directive}` does not give a name and a number"))
 }
 
 /// The lines of the comment that a source begins with, without its signs.
