@@ -114,6 +114,10 @@ int main(int count, char **arguments)
 	show("duplicated");
 	span += 2 * file_length;
 	check(low, 32 * MIB, 8 * MIB), check(base, 0, file_length);
+	/* From the first byte of one that nobody has read yet. */
+	result = mremap(low + 2 * file_length, 0, 8 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, low + 3 * file_length);
+	said("duplicated unread", result);
+	check(low + 3 * file_length, 0, 8 * MIB);
 	rendezvous();
 	result = mremap(base + 8 * MIB, 16 * MIB, 16 * MIB, MREMAP_MAYMOVE | MREMAP_DONTUNMAP | MREMAP_FIXED,
 			low + 2 * file_length + 4 * MIB);
