@@ -5,7 +5,7 @@ PROFILE := release
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: build demo test sabotage bench fuzz tools-demo tools-test tools-bench
+.PHONY: build demo test soak sabotage bench fuzz tools-demo tools-test tools-bench
 
 build: tools-build
 	cargo build --$(PROFILE) --package precache --package precache-demos --package precache-benches
@@ -17,6 +17,14 @@ demo: tools-demo build
 # Everything, on real programs, real LMDBs and real FUSE mounts.
 test: tools-test
 	cargo test --workspace
+
+# Random operations on mapped files for an hour, each seed natively and under precache: SOAK=600 for ten minutes,
+# SEED=N to begin with the seed that failed.
+SOAK := 3600
+SEED = $(shell date +%s)
+soak: tools-test
+	PRECACHE_SOAK_SECONDS=$(SOAK) PRECACHE_SOAK_SEED=$(SEED) \
+		cargo test --package precache-tests --test soak -- --nocapture
 
 # Writes docs/results. BENCH="--quick" or BENCH="--size 4G --repetitions 10" and so on: precache-bench --help.
 bench: tools-bench build

@@ -195,8 +195,8 @@ pub fn retract(slot: usize) {
     let Some(segment) = segment() else { return };
     let Some(shared) = segment.mappings.get(slot) else { return };
     shared.generation.store(0, SeqCst);
-    if segment.take_wake() {
-        sys::futex_wake(&segment.sleeping);
+    if segment.sleeper.take_wake() {
+        sys::futex_wake(&segment.sleeper.0);
     }
 }
 

@@ -4,6 +4,9 @@
 //! change page tables in it (`Held`); a call that unmaps first takes the entry out of the table, then waits until
 //! nobody holds it. So no protection can land on memory that is somebody else's by then.
 
+mod lifecycle;
+
+use self::lifecycle::{Lifecycle, Turns};
 use crate::curtain::Curtain;
 use crate::populating::Trial;
 use crate::sys;
@@ -12,11 +15,6 @@ use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::{MAPPINGS, Method};
-
-const FREE: u32 = 0;
-const CLAIMED: u32 = 1;
-const ARMED: u32 = 2;
-const LEAVING: u32 = 3;
 
 /// What is known of a mapping when it is registered.
 pub struct Description {
@@ -35,9 +33,7 @@ pub struct Description {
 }
 
 pub struct Entry {
-    state: AtomicU32,
-    /// Handlers that work on the entry.
-    holders: AtomicU32,
+    lifecycle: Lifecycle,
     start: AtomicUsize,
     end: AtomicUsize,
     offset: AtomicU64,
@@ -63,8 +59,7 @@ static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
 /// Entries in use: zero lets every interposed call through at once.
 static IN_USE: AtomicU32 = AtomicU32::new(0);
 
-/// A bit for each slot whose curtain is being changed.
-static TURNS: AtomicU64 = AtomicU64::new(0);
+static TURNS: Turns = Turns::new(AtomicU64::new(0));
 const _: () = assert!(MAPPINGS <= u64::BITS as usize);
 
 /// How often a mapping has entered or left the table.
@@ -87,8 +82,7 @@ static LEFT_NEXT: AtomicUsize = AtomicUsize::new(0);
 impl Entry {
     const fn new() -> Self {
         Self {
-            state: AtomicU32::new(FREE),
-            holders: AtomicU32::new(0),
+            lifecycle: Lifecycle::new(AtomicU32::new(0), AtomicU32::new(0)),
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
             offset: AtomicU64::new(0),
@@ -108,11 +102,11 @@ impl Entry {
     }
 
     fn overlaps(&self, start: usize, end: usize) -> bool {
-        self.state.load(Relaxed) == ARMED && self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
+        self.lifecycle.is_armed() && self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
     }
 
     fn is_leaving(&self, start: usize, end: usize) -> bool {
-        self.state.load(SeqCst) == LEAVING && self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
+        self.lifecycle.is_leaving() && self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
     }
 }
 
@@ -150,7 +144,6 @@ impl Claim {
         entry.guards.store(false, Relaxed);
         entry.doomed.store(false, Relaxed);
         entry.generation.fetch_or(1, Relaxed);
-        entry.holders.fetch_add(1, SeqCst);
         LOWEST.fetch_min(what.start, SeqCst);
         HIGHEST.fetch_max(what.start + what.length, SeqCst);
         TOP.fetch_max(self.slot + 1, SeqCst);
@@ -159,7 +152,7 @@ impl Claim {
             end.store(what.start + what.length, SeqCst);
         }
         IN_USE.fetch_add(1, SeqCst);
-        entry.state.store(ARMED, SeqCst);
+        entry.lifecycle.arm();
         // Last: whoever did not find the entry after reading the number before, reads another now.
         CHANGES.fetch_add(1, SeqCst);
         Held { slot: self.slot, entry }
@@ -168,9 +161,7 @@ impl Claim {
 
 /// Claims a free slot; `None` when all are taken.
 pub fn claim() -> Option<Claim> {
-    TABLE.iter().enumerate().find_map(|(slot, entry)| {
-        entry.state.compare_exchange(FREE, CLAIMED, Acquire, Relaxed).ok().map(|_| Claim { slot, entry })
-    })
+    TABLE.iter().enumerate().find(|(_, entry)| entry.lifecycle.claim()).map(|(slot, entry)| Claim { slot, entry })
 }
 
 /// An armed mapping that cannot be unmapped while this exists.
@@ -181,17 +172,13 @@ pub struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.entry.holders.fetch_sub(1, SeqCst);
+        self.entry.lifecycle.release();
     }
 }
 
 impl Held {
     fn of(slot: usize, entry: &'static Entry) -> Option<Self> {
-        // First held, then looked at again: `leave` marks first and counts holders after, so one of the two sees the
-        // other.
-        entry.holders.fetch_add(1, SeqCst);
-        let held = Held { slot, entry };
-        (entry.state.load(SeqCst) == ARMED).then_some(held)
+        entry.lifecycle.hold().then(|| Held { slot, entry })
     }
 
     pub fn slot(&self) -> usize {
@@ -245,9 +232,8 @@ impl Held {
 
     /// The right to change the curtain, unless another thread has it.
     pub fn try_turn(&self) -> Option<Turn<'_>> {
-        let bit = 1 << self.slot;
         // Made only when it is ours: a `Turn` that is dropped ends the turn of whoever has it.
-        (TURNS.fetch_or(bit, SeqCst) & bit == 0).then(|| Turn { held: self })
+        TURNS.take(self.slot).then(|| Turn { held: self })
     }
 
     /// The same, waiting: not for signal context. Turns last some microseconds, with all signals blocked.
@@ -286,7 +272,7 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        TURNS.fetch_and(!(1 << self.held.slot), SeqCst);
+        TURNS.give_back(self.held.slot);
     }
 }
 
@@ -322,7 +308,7 @@ pub fn overlaps_or_leaving(start: usize, end: usize) -> bool {
 /// signal context.
 pub fn await_leaving(start: usize, end: usize) {
     for entry in &TABLE {
-        while entry.is_leaving(start, end) && entry.holders.load(SeqCst) != 0 {
+        while entry.is_leaving(start, end) && entry.lifecycle.is_held() {
             sys::yield_now();
         }
     }
@@ -330,17 +316,17 @@ pub fn await_leaving(start: usize, end: usize) {
 
 /// Waits until nobody is in its turn who began before this call. Not for signal context.
 pub fn await_turns() {
-    let mut begun = TURNS.load(SeqCst);
+    let mut begun = TURNS.taken();
     while begun != 0 {
         sys::yield_now();
-        begun &= TURNS.load(SeqCst);
+        begun &= TURNS.taken();
     }
 }
 
 /// The armed mapping that `address` lies in.
 pub fn holding(address: usize) -> Option<Held> {
     TABLE.iter().enumerate().find_map(|(slot, entry)| {
-        if entry.state.load(Relaxed) != ARMED || !entry.covers(address) {
+        if !entry.lifecycle.is_armed() || !entry.covers(address) {
             return None;
         }
         Held::of(slot, entry).filter(|held| held.entry.covers(address))
@@ -378,7 +364,7 @@ impl Leaving {
 impl Drop for Leaving {
     fn drop(&mut self) {
         self.entry.generation.fetch_add(1, Relaxed);
-        self.entry.state.store(FREE, Release);
+        self.entry.lifecycle.free();
     }
 }
 
@@ -390,14 +376,16 @@ pub fn leave(held: Held) -> Option<Leaving> {
         left[0].store(entry.start.load(Relaxed), Relaxed);
         left[1].store(entry.end.load(Relaxed), Release);
     }
-    entry.state.compare_exchange(ARMED, LEAVING, SeqCst, Relaxed).ok()?;
+    if !entry.lifecycle.mark_leaving() {
+        return None;
+    }
     CHANGES.fetch_add(1, SeqCst);
     IN_USE.fetch_sub(1, SeqCst);
     if let Some([_, until]) = ARMED_SPANS.get(slot) {
         until.store(0, SeqCst);
     }
     drop(held);
-    while entry.holders.load(SeqCst) != 0 && !cfg!(feature = "sabotage-unmap-does-not-wait") {
+    while entry.lifecycle.is_held() && !cfg!(feature = "sabotage-unmap-does-not-wait") {
         sys::yield_now();
     }
     Some(Leaving { slot, entry })
@@ -416,22 +404,15 @@ pub fn left_lately(address: usize) -> bool {
 /// In a forked child, whose only thread this is: nobody else holds anything. Calls `each` for every armed mapping
 /// with its curtain as new.
 pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
-    TURNS.store(0, SeqCst);
+    TURNS.reset_after_fork();
     for (slot, entry) in TABLE.iter().enumerate() {
-        entry.holders.store(0, SeqCst);
-        match entry.state.load(SeqCst) {
-            ARMED => {
-                let Some(held) = Held::of(slot, entry) else { continue };
-                let mut turn = held.wait_turn();
-                turn.curtain().begin_again();
-                *turn.trial() = Trial::UNTRIED;
-                drop(turn);
-                each(&held);
-            }
-            // A thread of the parent was at work on it; the mapping is not protected for long, if at all.
-            LEAVING => {}
-            CLAIMED => entry.state.store(FREE, SeqCst),
-            _ => {}
-        }
+        entry.lifecycle.reset_after_fork();
+        // What a thread of the parent was taking out is not protected for long, if at all.
+        let Some(held) = Held::of(slot, entry) else { continue };
+        let mut turn = held.wait_turn();
+        turn.curtain().begin_again();
+        *turn.trial() = Trial::UNTRIED;
+        drop(turn);
+        each(&held);
     }
 }

@@ -56,9 +56,10 @@ impl Way {
 /// What anybody can see of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Left {
-    status: (Option<i32>, Option<i32>),
-    stdout: String,
-    stderr: String,
+    /// Exit status, or the signal that it died of.
+    pub status: (Option<i32>, Option<i32>),
+    pub stdout: String,
+    pub stderr: String,
 }
 
 impl fmt::Display for Left {

@@ -63,7 +63,8 @@ fn only_interposers_are_exported() {
 fn little_is_imported() {
     let (_home, library) = unpacked();
     let allowed = names(
-        "abort bcmp dl_iterate_phdr dlsym environ __errno_location fnmatch getenv memcmp memcpy memmove memset strlen
+        "abort bcmp dl_iterate_phdr dlsym environ __errno_location fnmatch getenv memcmp memcpy memmove memset
+         posix_spawnattr_getflags posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigmask strlen
          __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable",
     );
     let imported = symbols(&library, "--undefined-only");

@@ -48,7 +48,7 @@ impl Shared {
 
     fn takes_one(&self) {
         self.0.trips.pop();
-        self.0.sleeping.store(1, SeqCst);
+        self.0.sleeper.0.store(1, SeqCst);
     }
 
     /// Writes a random word to a random place: not to the counters, which the test needs, and seldom a veto that counts.
@@ -75,7 +75,7 @@ impl Shared {
             watch.is_backward.store(dice.throw() % 2, Relaxed);
             mapping.letting_go.ask(dice.throw() % (80 << 20), value);
         }
-        self.0.sleeping.store(1, SeqCst);
+        self.0.sleeper.0.store(1, SeqCst);
     }
 }
 

@@ -10,11 +10,16 @@
 
 #![no_std]
 
+/// Where atomics come from. `inject/models` compiles files of this crate with others.
+mod atomic {
+    pub use core::sync::atomic::*;
+}
 pub mod enrolment;
 pub mod presence;
 pub mod ring;
 pub mod segment;
 pub mod settings;
+pub mod sleeper;
 
 /// Changes with every change of layout or meaning. A peer with another version is refused, and the program runs alone.
 pub const VERSION: u32 = 3;

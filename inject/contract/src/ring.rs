@@ -3,7 +3,7 @@
 //! A bounded queue after Dmitry Vyukov's: every cell has a sequence number that says whose turn it is, so that a
 //! producer costs one compare-and-swap and never waits. When it is full the trip is dropped and the caller told.
 
-use core::sync::atomic::{AtomicU64, Ordering::*};
+use crate::atomic::{AtomicU64, Ordering::*};
 
 /// Trips that fit. A sequential reader leaves one per distance: 8 GiB of reading at the default.
 pub const CAPACITY: u64 = 1024;
@@ -29,22 +29,33 @@ struct Cell {
 /// Many producers (threads in signal context), one consumer (the optimizer).
 ///
 /// A cell's `sequence` holds its index minus the turn it waits for, in such a way that zeroed memory is an empty
-/// queue: the cell at position `p` is free for it when `sequence == p - p % CAPACITY`, filled when one higher.
+/// queue: the cell at position `p` is free for it when `sequence == p - p % CELLS`, filled when one higher.
 #[repr(C)]
-pub struct Ring {
+pub struct Ring<const CELLS: usize = { CAPACITY as usize }> {
     head: AtomicU64,
     tail: AtomicU64,
-    cells: [Cell; CAPACITY as usize],
+    cells: [Cell; CELLS],
 }
 
-impl Ring {
+/// An empty one, as zeroed memory is.
+impl<const CELLS: usize> Default for Ring<CELLS> {
+    fn default() -> Self {
+        let word = || AtomicU64::new(0);
+        let cell = |_| Cell { sequence: word(), offset: word(), mapping: word() };
+        Self { head: word(), tail: word(), cells: core::array::from_fn(cell) }
+    }
+}
+
+impl<const CELLS: usize> Ring<CELLS> {
+    const CAPACITY: u64 = CELLS as u64;
+
     /// Adds a trip. `false`: the ring is full, and the optimizer has not looked for a long time; or so many others were
     /// faster, or what stands there makes so little sense, that no end is in sight.
     pub fn push(&self, trip: Trip) -> bool {
         let mut position = self.head.load(Relaxed);
-        for _ in 0..CAPACITY {
-            let lap = position - position % CAPACITY;
-            let Some(cell) = self.cells.get((position % CAPACITY) as usize) else { return false };
+        for _ in 0..Self::CAPACITY {
+            let lap = position - position % Self::CAPACITY;
+            let Some(cell) = self.cells.get((position % Self::CAPACITY) as usize) else { return false };
             let sequence = cell.sequence.load(Acquire);
             if sequence == lap {
                 match self.head.compare_exchange_weak(position, position + 1, Relaxed, Relaxed) {
@@ -68,21 +79,21 @@ impl Ring {
     /// Takes the oldest trip. Only the optimizer calls this, from one thread.
     pub fn pop(&self) -> Option<Trip> {
         let position = self.tail.load(Relaxed);
-        let lap = position - position % CAPACITY;
-        let cell = self.cells.get((position % CAPACITY) as usize)?;
+        let lap = position - position % Self::CAPACITY;
+        let cell = self.cells.get((position % Self::CAPACITY) as usize)?;
         if cell.sequence.load(Acquire) != lap + 1 {
             return None;
         }
         let mapping = cell.mapping.load(Relaxed);
         let trip = Trip { slot: (mapping >> 32) as u16, generation: mapping as u32, offset: cell.offset.load(Relaxed) };
-        cell.sequence.store(lap.wrapping_add(CAPACITY), Release);
+        cell.sequence.store(lap.wrapping_add(Self::CAPACITY), Release);
         self.tail.store(position.wrapping_add(1), Relaxed);
         Some(trip)
     }
 
     /// Whether so many trips wait that the optimizer should look even though none of them triggers.
     pub fn is_filling(&self) -> bool {
-        self.head.load(Relaxed).wrapping_sub(self.tail.load(Relaxed)) >= CAPACITY / 2
+        self.head.load(Relaxed).wrapping_sub(self.tail.load(Relaxed)) >= Self::CAPACITY / 2
     }
 }
 

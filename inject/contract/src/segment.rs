@@ -5,6 +5,7 @@
 
 use crate::presence::Presence;
 use crate::ring::Ring;
+use crate::sleeper::Sleeper;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// Mappings that one process can have armed at a time; what comes after is read without us.
@@ -261,8 +262,8 @@ pub struct Mapping {
 #[repr(C)]
 pub struct Segment {
     pub version: AtomicU32,
-    /// 1 while the optimizer sleeps; the futex by which a triggering trip wakes it.
-    pub sleeping: AtomicU32,
+    /// The futex by which a triggering trip wakes the optimizer.
+    pub sleeper: Sleeper,
     pub token: AtomicU64,
     pub counters: Counters,
     pub mappings: [Mapping; MAPPINGS],
@@ -272,20 +273,4 @@ pub struct Segment {
 impl Segment {
     /// Length in bytes, a whole number of pages.
     pub const LENGTH: usize = size_of::<Self>().next_multiple_of(crate::PAGE as usize);
-
-    /// Whether the handler should wake the optimizer: it sleeps, and nobody else has set out to wake it.
-    ///
-    /// Sequentially consistent, against [`Segment::prepare_to_sleep`]: either the sleeper sees the trip, or the
-    /// handler sees the sleeper.
-    pub fn take_wake(&self) -> bool {
-        core::sync::atomic::fence(SeqCst);
-        self.sleeping.load(SeqCst) == 1 && self.sleeping.swap(0, SeqCst) == 1
-    }
-
-    /// The optimizer's side: from here on a triggering trip wakes the futex. Look at the ring once more before
-    /// sleeping.
-    pub fn prepare_to_sleep(&self) {
-        self.sleeping.store(1, SeqCst);
-        core::sync::atomic::fence(SeqCst);
-    }
 }

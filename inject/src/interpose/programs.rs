@@ -6,7 +6,9 @@ use crate::handler::stand_in;
 use crate::sanitizer::{self, List, Target};
 use crate::sys::{self, SignalSet};
 use crate::{interpose, settings};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_short, c_void};
+use core::mem::MaybeUninit;
+use libc::posix_spawnattr_t;
 
 /// While this exists, what the program set is in force.
 struct Inherited {
@@ -48,6 +50,48 @@ pub unsafe fn execute_target(target: Target, environment: List, call: &dyn Fn(Li
     unsafe { sanitizer::with_environment(target, environment, &|environment| execute(|| call(environment))) }
 }
 
+/// The same for calls that take the mask for the program as an attribute: it is never in force here, where a handler of
+/// the program's may trip meanwhile.
+fn spawn(attributes: *const posix_spawnattr_t, call: impl FnOnce(*const posix_spawnattr_t) -> c_int) -> c_int {
+    if settings::get().is_none() || cfg!(feature = "sabotage-ours-is-inherited") {
+        return call(attributes);
+    }
+    let now = sys::mask();
+    let ignored = Ignored::begin();
+    // SAFETY: the program's own attributes.
+    let own = stand_in::blocks(now).then(|| unsafe { with_mask(attributes, stand_in::program_form(now)) }).flatten();
+    let result = call(own.as_ref().map_or(attributes, core::ptr::from_ref));
+    super::memory::preserving_errno(|| drop(ignored));
+    result
+}
+
+/// The attributes with this mask; `None`: they have one, which the program has set.
+///
+/// # Safety
+/// They must be what posix_spawn(3) takes.
+unsafe fn with_mask(attributes: *const posix_spawnattr_t, mask: SignalSet) -> Option<posix_spawnattr_t> {
+    const SET_MASK: c_short = libc::POSIX_SPAWN_SETSIGMASK as c_short;
+    let (mut own, mut flags) = (MaybeUninit::uninit(), 0);
+    // SAFETY: the caller's promise; in glibc, attributes are plain values that can be copied, and all of them are set by
+    // `init`. A set of signals is larger than the kernel's, which it begins with; the rest of it is unused.
+    unsafe {
+        match attributes.as_ref() {
+            Some(theirs) => drop(own.write(*theirs)),
+            None => drop(libc::posix_spawnattr_init(own.as_mut_ptr())),
+        }
+        let mut own = own.assume_init();
+        libc::posix_spawnattr_getflags(&own, &mut flags);
+        if flags & SET_MASK != 0 {
+            return None;
+        }
+        let mut set: libc::sigset_t = core::mem::zeroed();
+        (&raw mut set).cast::<SignalSet>().write(mask);
+        libc::posix_spawnattr_setsigmask(&mut own, &set);
+        libc::posix_spawnattr_setflags(&mut own, flags | SET_MASK);
+        Some(own)
+    }
+}
+
 unsafe extern "C" {
     static environ: List;
 }
@@ -77,12 +121,33 @@ with_environment! {
     /// execveat(2).
     fn execveat(folder: c_int, path: *const c_char, arguments: List; environment, flags: c_int)
         of Target::at(folder, path, flags), missing -1;
+}
+
+/// Calls that are given attributes and an environment.
+macro_rules! with_attributes {
+    ($($(#[$doc:meta])* fn $name:ident($path:ident) of $target:expr;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name(process: *mut c_int, $path: *const c_char, actions: *const c_void, attributes: *const posix_spawnattr_t,
+                arguments: List, environment: List) -> c_int; missing libc::ENOSYS; |next| {
+                let call = |environment: List| {
+                    // SAFETY: the program's own call, with its attributes and environment or some like them.
+                    spawn(attributes, |attributes| unsafe {
+                        next(process, $path, actions, attributes, arguments, environment)
+                    })
+                };
+                // SAFETY: the program's own target and environment.
+                unsafe { sanitizer::with_environment($target, environment, &call) }
+            }
+        }
+    )*};
+}
+
+with_attributes! {
     /// posix_spawn(3).
-    fn posix_spawn(process: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void,
-        arguments: List; environment) of Target::At(libc::AT_FDCWD, path), missing libc::ENOSYS;
+    fn posix_spawn(path) of Target::At(libc::AT_FDCWD, path);
     /// posix_spawnp(3).
-    fn posix_spawnp(process: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void,
-        arguments: List; environment) of Target::Named(file), missing libc::ENOSYS;
+    fn posix_spawnp(file) of Target::Named(file);
 }
 
 /// Calls that pass on the caller's environment: `$with` is the one that takes another.

@@ -85,8 +85,8 @@ impl Shared {
     /// Makes the source's wait return without news.
     pub fn nudge(&self) {
         self.nudged.store(true, SeqCst);
-        self.segment().sleeping.store(0, SeqCst);
-        futex(&self.segment().sleeping, libc::FUTEX_WAKE, i32::MAX as u32);
+        self.segment().sleeper.0.store(0, SeqCst);
+        futex(&self.segment().sleeper.0, libc::FUTEX_WAKE, i32::MAX as u32);
     }
 
     /// The reader died: ends the source's wait.
@@ -156,13 +156,13 @@ impl Checkpoints {
 impl ProgressSource for Checkpoints {
     fn wait(&mut self, news: &mut Vec<Progress>) -> bool {
         let segment = self.shared.segment();
-        segment.prepare_to_sleep();
+        segment.sleeper.prepare();
         self.drain(news);
         if !self.shared.nudged.swap(false, SeqCst) && news.is_empty() && !self.shared.ended.load(SeqCst) {
-            futex(&segment.sleeping, libc::FUTEX_WAIT, 1);
+            futex(&segment.sleeper.0, libc::FUTEX_WAIT, 1);
             self.drain(news);
         }
-        segment.sleeping.store(0, SeqCst);
+        segment.sleeper.0.store(0, SeqCst);
         self.drain(news);
         !self.shared.ended.load(SeqCst)
     }

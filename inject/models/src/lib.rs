@@ -1,0 +1,17 @@
+//! The lock-free protocols of the injected library, compiled from its own files with loom's atomics: `tests/` runs them in
+//! every order of their steps that at most a few preemptions lead to, with every value that the memory model lets a load
+//! find.
+//!
+//! Each model has a sabotaged twin that must fail: a model that cannot fail shows nothing.
+
+/// What the files take for `core::sync::atomic`.
+mod atomic;
+
+#[path = "../../src/registry/lifecycle.rs"]
+pub mod lifecycle;
+#[path = "../../contract/src/ring.rs"]
+pub mod ring;
+#[path = "../../contract/src/sleeper.rs"]
+pub mod sleeper;
+
+pub use atomic::{AtomicU32, AtomicU64};

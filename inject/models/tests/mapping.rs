@@ -1,0 +1,188 @@
+//! Arming and unmapping: nothing is ever done to memory that is somebody else's by then.
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use precache_models::lifecycle::{Lifecycle, Turns};
+use precache_models::{AtomicU32, AtomicU64};
+use std::sync::atomic::Ordering::*;
+
+/// What is at an address.
+#[derive(Debug, PartialEq)]
+enum Memory {
+    Ours,
+    /// Unmapped by the program, and used for something else.
+    TheProgram,
+}
+
+/// One place in the table and the memory that it stands for. Loom sees to it that nobody looks at the memory while another
+/// changes it: in the process these are system calls on page tables.
+struct World {
+    lifecycle: Lifecycle,
+    /// Where the mapping lies.
+    start: AtomicU32,
+    memory: UnsafeCell<Memory>,
+}
+
+/// Where the mapping lies at first.
+const START: u32 = 1;
+
+impl World {
+    fn with_one_armed() -> Arc<Self> {
+        let lifecycle = Lifecycle::new(AtomicU32::new(0), AtomicU32::new(0));
+        assert!(lifecycle.claim());
+        lifecycle.arm();
+        lifecycle.release();
+        Arc::new(Self { lifecycle, start: AtomicU32::new(START), memory: UnsafeCell::new(Memory::Ours) })
+    }
+
+    fn covers(&self, address: u32) -> bool {
+        self.start.load(Relaxed) == address
+    }
+
+    /// A handler at the end of its trip.
+    fn arm_a_checkpoint(&self) {
+        self.memory.with(|memory| {
+            // SAFETY: loom fails if another thread has it now.
+            assert_eq!(unsafe { &*memory }, &Memory::Ours, "memory of the program is protected");
+        });
+    }
+
+    fn reuse_the_address(&self) {
+        // SAFETY: as above.
+        self.memory.with_mut(|memory| unsafe { *memory = Memory::TheProgram });
+    }
+
+    /// As `registry::holding` does it.
+    fn trip(&self) {
+        if self.lifecycle.is_armed() && self.covers(START) && self.lifecycle.hold() {
+            if self.covers(START) {
+                self.arm_a_checkpoint();
+            }
+            self.lifecycle.release();
+        }
+    }
+
+    /// As `registry::leave` does it, and whoever finds another one at it (`registry::await_leaving`).
+    fn unmap(&self, waits: bool) {
+        let mine = self.lifecycle.hold() && {
+            let mine = self.lifecycle.mark_leaving();
+            self.lifecycle.release();
+            mine
+        };
+        while waits && self.lifecycle.is_held() {
+            thread::yield_now();
+        }
+        if mine {
+            self.reuse_the_address();
+        }
+    }
+}
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut bounded = loom::model::Builder::new();
+    bounded.preemption_bound = Some(3);
+    bounded.check(model);
+}
+
+fn handlers_and_one_who_unmaps(waits: bool) {
+    check(move || {
+        let world = World::with_one_armed();
+        let handlers: Vec<_> = (0..2)
+            .map(|_| {
+                let world = world.clone();
+                thread::spawn(move || world.trip())
+            })
+            .collect();
+        world.unmap(waits);
+        handlers.into_iter().for_each(|handler| handler.join().unwrap());
+        assert!(!world.lifecycle.is_held());
+    });
+}
+
+#[test]
+fn who_unmaps_waits_for_handlers() {
+    handlers_and_one_who_unmaps(true);
+}
+
+#[test]
+#[should_panic]
+fn without_the_wait_it_fails() {
+    handlers_and_one_who_unmaps(false);
+}
+
+/// A handler that looks and then acts, holding nothing until it has looked.
+#[test]
+#[should_panic]
+fn a_check_alone_is_not_enough() {
+    check(|| {
+        let world = World::with_one_armed();
+        let other = world.clone();
+        let handler = thread::spawn(move || {
+            if other.lifecycle.is_armed() && other.covers(START) {
+                other.arm_a_checkpoint();
+            }
+        });
+        world.unmap(true);
+        handler.join().unwrap();
+    });
+}
+
+/// Another mapping takes the place in the table while a handler is on its way to the one before.
+#[test]
+fn a_place_used_again_is_not_taken_for_the_one_before() {
+    check(|| {
+        let world = World::with_one_armed();
+        let other = world.clone();
+        let handler = thread::spawn(move || other.trip());
+        world.unmap(true);
+        world.lifecycle.free();
+        assert!(world.lifecycle.claim());
+        world.start.store(START + 1, Relaxed);
+        world.lifecycle.arm();
+        world.lifecycle.release();
+        handler.join().unwrap();
+    });
+}
+
+#[test]
+fn one_of_two_who_unmap_takes_it() {
+    check(|| {
+        let world = World::with_one_armed();
+        let other = world.clone();
+        let other = thread::spawn(move || other.unmap(true));
+        world.unmap(true);
+        other.join().unwrap();
+        assert!(world.lifecycle.is_leaving() && !world.lifecycle.is_held());
+    });
+}
+
+fn two_who_change_a_curtain(ask: bool) {
+    check(move || {
+        let turns = Arc::new((Turns::new(AtomicU64::new(0)), UnsafeCell::new(0)));
+        let change = move |turns: &(Turns, UnsafeCell<u32>)| {
+            let (turns, curtain) = turns;
+            if turns.take(5) || !ask {
+                // SAFETY: loom fails if another thread has it now.
+                curtain.with_mut(|curtain| unsafe { *curtain += 1 });
+                turns.give_back(5);
+            }
+        };
+        let other = turns.clone();
+        let handler = thread::spawn(move || change(&other));
+        change(&turns);
+        handler.join().unwrap();
+        assert_eq!(turns.0.taken(), 0);
+    });
+}
+
+#[test]
+fn a_curtain_is_changed_by_one_at_a_time() {
+    two_who_change_a_curtain(true);
+}
+
+#[test]
+#[should_panic]
+fn out_of_turn_it_is_changed_by_two() {
+    two_who_change_a_curtain(false);
+}
