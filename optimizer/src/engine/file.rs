@@ -156,9 +156,22 @@ impl DataFile {
         self.mapping.get_or_init(map).as_ref()
     }
 
-    /// Bytes of the pieces that the engine of the next chunk brings in at once.
-    pub(super) fn chunk(&self) -> u64 {
+    /// The engine for the first chunk of this extent, which others may follow after `gaps`.
+    pub(super) fn way(&self, extent: &Range<u64>, gaps: bool) -> Way {
+        let in_piece = extent.end.min((extent.start / LARGE_PIECE + 1) * LARGE_PIECE) - extent.start;
+        let is_short = || in_piece < LARGE_PIECE / 2 && self.chunk(Way::Populate) == LARGE_PIECE;
         match self.filling.next() {
+            // A read makes the kernel read on behind it.
+            _ if gaps && !self.has_several_readers() && self.filling.offers(Way::ReadAhead) => Way::ReadAhead,
+            // A large piece would bring in more than was asked for.
+            Way::Populate if gaps || is_short() => Way::Read,
+            way => way,
+        }
+    }
+
+    /// Bytes of the pieces that an engine brings in at once.
+    pub(super) fn chunk(&self, way: Way) -> u64 {
+        match way {
             Way::Populate if self.mapping().is_some_and(|&(_, is_large)| is_large) => LARGE_PIECE,
             _ => self.request(),
         }

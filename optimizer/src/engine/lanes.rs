@@ -1,9 +1,9 @@
 //! What is queued for one mount: each stream has a lane, and chunks are taken from the lanes in turn, so that no reader
 //! waits for the whole window of another.
 
-use super::LARGEST_CHUNK;
 use super::file::{Account, DataFile};
 use super::ways::Way;
+use super::{LARGE_PIECE, LARGEST_CHUNK, MOST_PIECES};
 use precache_contract::PAGE;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,7 +18,9 @@ pub struct Job {
     pub account: Arc<Account>,
     pub chunk: Range<u64>,
     /// What lies around it is not wanted.
-    pub is_exact: bool,
+    is_exact: bool,
+    /// The engine that the chunk was cut for.
+    pub way: Way,
 }
 
 impl Job {
@@ -86,24 +88,31 @@ impl Lanes {
         self.flying.iter().map(|(_, chunk)| (chunk.end - chunk.start).div_ceil(LARGEST_CHUNK) as usize).sum()
     }
 
+    /// Whether as many large pieces are being fetched as may be.
+    pub fn is_full_of_pieces(&self) -> bool {
+        self.flying.iter().filter(|(_, chunk)| chunk.end - chunk.start > LARGEST_CHUNK).count() >= MOST_PIECES
+    }
+
     /// The next chunk of the lane whose turn it is; the lane then goes to the end. With `only`, nothing if that is of
     /// another file or for another engine.
     pub fn next(&mut self, only: Option<(&DataFile, Way)>) -> Option<Job> {
         while let Some(mut queue) = self.queues.pop_front() {
             let Some(extent) = queue.extents.front_mut() else { continue };
-            if only.is_some_and(|(file, way)| !std::ptr::eq(&*queue.file, file) || file.filling.next() != way) {
+            let way = queue.file.way(extent, queue.has_gaps);
+            if only.is_some_and(|(file, wanted)| !std::ptr::eq(&*queue.file, file) || way != wanted) {
                 self.queues.push_front(queue);
                 return None;
             }
-            let size = queue.file.chunk();
+            let size = queue.file.chunk(way);
             let length = extent.end - extent.start;
-            // What is short, as what readers that skip want, takes no more requests than it must.
-            let end = match length.div_ceil(size) {
-                pieces @ 1..=2 => extent.end.min(extent.start + (length / pieces).next_multiple_of(PAGE)),
-                _ => (extent.start / size + 1) * size,
+            let chunk = match length.div_ceil(size) {
+                // It comes as a whole, whatever part of it is asked for.
+                _ if size == LARGE_PIECE => piece_around(extent.start, queue.file.size),
+                // What is short, as what readers that skip want, takes no more requests than it must.
+                pieces @ 1..=2 => extent.start..extent.end.min(extent.start + (length / pieces).next_multiple_of(PAGE)),
+                _ => extent.start..(extent.start / size + 1) * size,
             };
-            let chunk = extent.start..end;
-            extent.start = end;
+            extent.start = chunk.end.min(extent.end);
             if extent.is_empty() {
                 queue.extents.pop_front();
             }
@@ -116,7 +125,7 @@ impl Lanes {
             };
             if file.ended().is_none() && !self.flying.iter().any(covers) {
                 self.flying.push((Arc::as_ptr(&file), chunk.clone()));
-                return Some(Job { file, account, chunk, is_exact });
+                return Some(Job { file, account, chunk, is_exact, way });
             }
         }
         None
@@ -130,3 +139,12 @@ impl Lanes {
         }
     }
 }
+
+/// The large piece that this byte of a file is in.
+fn piece_around(offset: u64, size: u64) -> Range<u64> {
+    let start = offset / LARGE_PIECE * LARGE_PIECE;
+    start..(start + LARGE_PIECE).min(size)
+}
+
+#[cfg(test)]
+mod tests;

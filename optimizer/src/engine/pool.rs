@@ -3,7 +3,7 @@
 use super::file::{Account, DataFile};
 use super::lanes::{Job, Lane, Lanes};
 use super::ways::{Engines, Way};
-use super::{Failure, LARGE_PIECE, Traffic};
+use super::{Failure, Traffic};
 use crate::policy::congestion::{Answered, Congestion, Estimate};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
@@ -123,6 +123,7 @@ impl State {
         // The next chunk may be two requests.
         let requests = self.lanes.requests();
         !self.lanes.is_empty()
+            && !self.lanes.is_full_of_pieces()
             && self.lanes.in_flight() < self.depth()
             && (requests < self.cap - 1 || requests == 0 || self.lanes.in_flight() == requests && requests < self.cap)
     }
@@ -204,16 +205,7 @@ impl Inner {
 
     /// Has an engine bring in a chunk, and whatever it takes on meanwhile.
     fn fly(&self, job: Job, engines: &mut Engines) {
-        let way = match job.file.filling.next() {
-            // A read makes the kernel read on behind it.
-            _ if job.is_exact && !job.file.has_several_readers() && job.file.filling.offers(Way::ReadAhead) => {
-                Way::ReadAhead
-            }
-            // A large piece would bring in more than was asked for.
-            Way::Populate if job.chunk.end - job.chunk.start < LARGE_PIECE / 2 => Way::Read,
-            way => way,
-        };
-        let (file, chunk) = (Arc::clone(&job.file), job.chunk.clone());
+        let (file, chunk, way) = (Arc::clone(&job.file), job.chunk.clone(), job.way);
         let mut flight = Flight { inner: self, file: &file, way, flying: Vec::new(), left: Vec::new() };
         flight.send(job);
         engines.get(way).fill(&file, &chunk, &mut flight);

@@ -1,0 +1,69 @@
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// A file of so many bytes, filled by this engine.
+fn file(size: u64, way: Way) -> Arc<DataFile> {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(size).unwrap();
+    Arc::new(DataFile::new(file, None, Some(way), &Arc::default()).unwrap())
+}
+
+/// The chunks that these extents are cut into, each landed before the next, and their engines.
+fn cut(file: &Arc<DataFile>, extents: Vec<Range<u64>>) -> Vec<(Range<u64>, Way)> {
+    let mut lanes = Lanes::default();
+    lanes.append((0, 0, 0), file, &Arc::default(), extents);
+    std::iter::from_fn(|| {
+        let job = lanes.next(None)?;
+        lanes.land(&job);
+        Some((job.chunk, job.way))
+    })
+    .collect()
+}
+
+/// All of what is asked for, and of the pieces that it begins and ends in no more than comes with the larger part.
+#[test]
+fn large_pieces_are_cut_where_they_come_as_a_whole() {
+    let file = file(7 * MIB, Way::Populate);
+    if file.chunk(Way::Populate) < LARGE_PIECE {
+        return;
+    }
+    let chunks = cut(&file, [3 * MIB / 2..4 * MIB, 4 * MIB..9 * MIB / 2].into());
+    let (small, large): (Vec<_>, Vec<_>) = chunks.into_iter().partition(|(_, way)| *way == Way::Read);
+    assert_eq!(large, [(2 * MIB..4 * MIB, Way::Populate)]);
+    let parts = small.into_iter().map(|(chunk, _)| chunk);
+    let bytes = parts.clone().map(|chunk| chunk.end - chunk.start).sum::<u64>();
+    assert_eq!(bytes, MIB);
+    assert!(parts.clone().all(|chunk| chunk.end <= 2 * MIB || chunk.start >= 4 * MIB));
+
+    assert_eq!(
+        cut(&file, [MIB..2 * MIB, 2 * MIB..7 * MIB].into()),
+        [0, 2, 4, 6].map(|at| { (at * MIB..((at + 2) * MIB).min(7 * MIB), Way::Populate) })
+    );
+}
+
+/// What lies between the records of a reader that skips is not wanted.
+#[test]
+fn extents_with_gaps_are_not_fetched_in_large_pieces() {
+    let file = file(64 * MIB, Way::Populate);
+    let extents: Vec<_> = (0..8).map(|record| record * 8 * MIB..record * 8 * MIB + 3 * MIB).collect();
+    let chunks = cut(&file, extents.clone());
+    assert!(chunks.iter().all(|(_, way)| *way != Way::Populate));
+    let bytes: u64 = chunks.iter().map(|(chunk, _)| chunk.end - chunk.start).sum();
+    assert_eq!(bytes, 8 * 3 * MIB);
+}
+
+/// More of them would be dropped.
+#[test]
+fn few_large_pieces_are_in_flight() {
+    let file = file(64 * MIB, Way::Populate);
+    if file.chunk(Way::Populate) < LARGE_PIECE {
+        return;
+    }
+    let mut lanes = Lanes::default();
+    lanes.append((0, 0, 0), &file, &Arc::default(), [0..32 * MIB, 32 * MIB..64 * MIB].into());
+    let mut jobs: Vec<_> = (0..MOST_PIECES).filter_map(|_| lanes.next(None)).collect();
+    assert_eq!((lanes.in_flight(), lanes.requests(), lanes.is_full_of_pieces()), (MOST_PIECES, 2 * MOST_PIECES, true));
+    lanes.land(&jobs.pop().unwrap());
+    assert!(!lanes.is_full_of_pieces());
+}
