@@ -3,7 +3,7 @@
 use super::file::{Account, DataFile};
 use super::lanes::{Job, Lane, Lanes};
 use super::ways::{Engines, Way};
-use super::{Failure, Traffic};
+use super::{Failure, LARGE_PIECE, MOST_PIECES, Traffic};
 use crate::policy::congestion::{Answered, Congestion, Estimate};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
@@ -89,7 +89,10 @@ impl Pool {
 
     /// What the requests so far have shown of the storage.
     pub fn estimate(&self) -> Option<Estimate> {
-        self.inner.lock().congestion.estimate()
+        let estimate = self.inner.lock().congestion.estimate()?;
+        // The control does not know of the bound on large pieces.
+        let in_flight = estimate.in_flight.min(MOST_PIECES as u64 * LARGE_PIECE);
+        Some(Estimate { in_flight, ..estimate })
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Estimate {
     pub bandwidth: f64,
     /// From a request to its answer, with nothing in front of it.
     pub latency: Duration,
+    /// Bytes that are kept in flight.
+    pub in_flight: u64,
 }
 
 /// A request that has been answered.
@@ -111,7 +113,8 @@ impl Congestion {
     pub fn estimate(&self) -> Option<Estimate> {
         let bandwidth = self.bandwidth();
         let (latency, _) = self.latency?;
-        (bandwidth > 0.0).then_some(Estimate { bandwidth, latency })
+        let in_flight = (self.depth as f64 * self.chunk) as u64;
+        (bandwidth > 0.0).then_some(Estimate { bandwidth, latency, in_flight })
     }
 
     /// There is nothing to send although more might be in flight.
@@ -187,7 +190,7 @@ impl Congestion {
 
     /// Requests that fit into the path, times the gain.
     fn fitting(&self, probe: f64) -> usize {
-        let Some(Estimate { bandwidth, latency }) = self.estimate() else { return self.depth };
+        let Some(Estimate { bandwidth, latency, .. }) = self.estimate() else { return self.depth };
         let requests = bandwidth * latency.as_secs_f64() / self.chunk.max(1.0);
         ((requests * GAIN * probe).ceil() as usize).clamp(LEAST.min(self.cap), self.cap)
     }

@@ -13,12 +13,14 @@ pub struct Storage {
     pub depth: u32,
     /// Bytes in a request at most.
     pub chunk: u64,
+    /// Bytes that are kept in flight: more than are under way where requests are large.
+    pub in_flight: u64,
 }
 
 impl Default for Storage {
     /// Somewhat remote, until it is measured.
     fn default() -> Self {
-        Self { bandwidth: 1e9, latency: Duration::from_millis(2), depth: 12, chunk: 128 << 10 }
+        Self { bandwidth: 1e9, latency: Duration::from_millis(2), depth: 12, chunk: 128 << 10, in_flight: 0 }
     }
 }
 
@@ -36,20 +38,22 @@ const CHECKPOINT: Duration = Duration::from_millis(20);
 pub const SMALLEST_DISTANCE: u64 = 1 << 20;
 const LARGEST_DISTANCE: u64 = 32 << 20;
 
-/// Windows hold so many times what is under way at the full bandwidth: a quarter of a window, what is left at the
-/// pre-cache threshold, covers the latency twice.
+/// Windows hold so many times what is under way at the full bandwidth, or in flight: a quarter of a window, what is left
+/// at the pre-cache threshold, covers the latency twice. If all of it were in flight by then, there would be nothing to
+/// send until the reader has come there, and so the bandwidth would seem to be less than it is.
 const COVER: f64 = 8.0;
 
 impl Storage {
-    /// Bytes under way while a byte comes: bandwidth times latency.
+    /// Bytes under way while a byte comes, or in flight.
     pub fn in_transit(&self) -> u64 {
-        (self.bandwidth * self.latency.as_secs_f64()) as u64
+        ((self.bandwidth * self.latency.as_secs_f64()) as u64).max(self.in_flight)
     }
 
     /// The size of windows for a reader that takes `pace` bytes a second.
     pub fn window(&self, pace: f64) -> u64 {
         let lasting = pace * WINDOW.as_secs_f64();
-        let covering = COVER * pace.max(self.bandwidth) * self.latency.as_secs_f64();
+        let under_way = pace.max(self.bandwidth) * self.latency.as_secs_f64();
+        let covering = COVER * under_way.max(self.in_flight as f64);
         (lasting.max(covering) as u64).clamp(SMALLEST_WINDOW, LARGEST_WINDOW).next_multiple_of(1 << 20)
     }
 
@@ -109,7 +113,7 @@ mod tests {
     use super::*;
 
     fn storage(milliseconds: u64, bandwidth: f64) -> Storage {
-        Storage { bandwidth, latency: Duration::from_millis(milliseconds), depth: 12, chunk: 128 << 10 }
+        Storage { bandwidth, latency: Duration::from_millis(milliseconds), depth: 12, chunk: 128 << 10, in_flight: 0 }
     }
 
     #[test]
@@ -126,6 +130,7 @@ mod tests {
         assert_eq!(storage(10, 800e6).window(800e6), 77 << 20);
         assert_eq!(storage(2, 400e6).window(50e6), 8 << 20);
         assert_eq!(storage(10, 800e6).window(100e6), 62 << 20);
+        assert_eq!(Storage { in_flight: 8 << 20, ..storage(2, 400e6) }.window(400e6), 64 << 20);
         assert_eq!(storage(2, 400e6).distance(400e6), 4 << 20);
         assert_eq!(storage(2, 400e6).distance(3e9), 32 << 20);
         assert_eq!(storage(2, 400e6).distance(1e6), 1 << 20);

@@ -13,6 +13,7 @@ mod thresholds;
 use self::course::{Course, Stream};
 use self::learning::{LONG, Learning};
 pub use self::thresholds::Thresholds;
+use super::congestion::Estimate;
 use super::plan::Plan;
 use super::storage::{Pace, Storage};
 use super::window::Sizing;
@@ -86,8 +87,8 @@ impl Streams {
     }
 
     /// What the storage has shown.
-    pub fn measured(&mut self, bandwidth: f64, latency: Duration) {
-        (self.storage.bandwidth, self.storage.latency) = (bandwidth.max(1.0), latency);
+    pub fn measured(&mut self, Estimate { bandwidth, latency, in_flight }: Estimate) {
+        self.storage = Storage { bandwidth: bandwidth.max(1.0), latency, in_flight, ..self.storage };
     }
 
     /// Streams for which something was requested.

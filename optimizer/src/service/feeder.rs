@@ -4,7 +4,6 @@ use super::files::Files;
 use super::retainer::Retainer;
 use crate::engine::{Account, Audience, DataFile, Lane, Pool};
 use crate::options::{DataRange, Mode, RunOptions};
-use crate::policy::congestion::Estimate;
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{Streams, Thresholds};
@@ -95,8 +94,8 @@ impl Feeder {
             source.let_go(self.mapping);
             return;
         }
-        if let Some(Estimate { bandwidth, latency }) = self.pool.estimate() {
-            self.streams.measured(bandwidth, latency);
+        if let Some(estimate) = self.pool.estimate() {
+            self.streams.measured(estimate);
         }
         let decision = self.streams.observe(offset, self.begun.elapsed());
         if !decision.over.is_empty() {

@@ -8,6 +8,7 @@ mod curtain;
 mod machine;
 
 use self::machine::Machine;
+use crate::policy::congestion::Estimate;
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::Streams;
@@ -19,7 +20,13 @@ use std::time::Duration;
 const PAGES_A_MEBIBYTE: usize = 256;
 
 fn storage(milliseconds: f64, bandwidth: f64) -> Storage {
-    Storage { bandwidth, latency: Duration::from_secs_f64(milliseconds / 1e3), depth: 32, chunk: 128 << 10 }
+    Storage {
+        bandwidth,
+        latency: Duration::from_secs_f64(milliseconds / 1e3),
+        depth: 32,
+        chunk: 128 << 10,
+        in_flight: 0,
+    }
 }
 
 /// Seconds and bytes for a reader of these pages, and the machine after it.
@@ -60,6 +67,23 @@ fn the_first_100_megabytes_come_in_time() {
         let machine = run(storage, WARM, 1024 * PAGES_A_MEBIBYTE, 3..100 * PAGES_A_MEBIBYTE);
         let ratio = machine.now / limit(storage, WARM, 100 << 20);
         assert!(ratio < 1.3, "{ratio} at {milliseconds} ms, {bandwidth}");
+    }
+}
+
+/// Pieces of 2 MiB, few at a time, as a mapping is populated.
+#[test]
+fn large_pieces_come_without_a_pause() {
+    for (milliseconds, bandwidth) in
+        [(0.2, 200e6), (2.0, 200e6), (10.0, 200e6), (0.2, 800e6), (2.0, 800e6), (10.0, 600e6)]
+    {
+        let storage = Storage { depth: 4, chunk: 2 << 20, ..storage(milliseconds, bandwidth) };
+        let pages = 1024 * PAGES_A_MEBIBYTE;
+        let mut machine = Machine::new(pages, storage, WARM, true);
+        let in_flight = u64::from(storage.depth) * storage.chunk;
+        machine.streams.measured(Estimate { bandwidth: bandwidth / 2.0, latency: storage.latency, in_flight });
+        (3..pages).for_each(|page| machine.read(page));
+        let ratio = machine.now / limit(storage, WARM, (pages as u64) * 4096);
+        assert!(ratio < 1.05, "{ratio} at {milliseconds} ms, {bandwidth}");
     }
 }
 
