@@ -124,27 +124,28 @@ impl Optimizer {
                 }
                 Manner::Lying => {
                     self.take_connections();
-                    self.readers.iter().for_each(|reader| reader.lies(&mut dice));
+                    // From its first checkpoint on: a veto before that would leave nothing to lie about.
+                    let tripped = self.readers.iter().filter(|reader| reader.0.counters.trips.load(Relaxed) > 0);
+                    tripped.for_each(|reader| reader.lies(&mut dice));
                 }
             }
         }
         self.take_connections();
     }
 
-    /// What has been sent by now; who hung up has sent all.
+    /// All that those who have come have to say: each hangs up as soon as it has said it.
     fn take_connections(&mut self) {
-        while let Ok(number) = accept4(self.socket.as_raw_fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK) {
+        while let Ok(number) = accept4(self.socket.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
             // SAFETY: accept4 made this descriptor for us.
             let connection = unsafe { OwnedFd::from_raw_fd(number) };
             assert!(getsockopt(&connection, PeerCredentials).is_ok());
             while let Some((bytes, file)) = receive(&connection) {
                 match (Enrolment::parse(&bytes), file) {
                     (Ok((_, Kind::Reader)), Some(file)) => self.readers.push(Shared::map(&file)),
+                    // Any earlier, and the reader would hear of it before it arms anything.
+                    (Ok((_, Kind::Mapping)), _) if self.manner == Manner::OfAnotherVersion => break,
                     (Ok(_), _) => {}
                     (Err(why), _) => panic!("{why:?}"),
-                }
-                if self.manner == Manner::OfAnotherVersion {
-                    break;
                 }
             }
         }
