@@ -94,6 +94,10 @@ unsafe fn die(signal: c_int, from_kernel: bool, info: *mut libc::siginfo_t) {
     // Should the program live on after all, no checkpoint must be left without a handler.
     open_everything(Refusal::Dying);
     disposition::uninstall();
+    if cfg!(feature = "sabotage-death-in-other-words") {
+        // SAFETY: the caller's promise.
+        unsafe { (*info).si_code = libc::SI_USER };
+    }
     if !from_kernel || cfg!(feature = "sabotage-death-in-other-words") {
         // SAFETY: the caller's promise. The signal is blocked here and kills on the way out.
         let _ = unsafe { sys::raise_again(Addressee::Thread, signal, info.cast()) };

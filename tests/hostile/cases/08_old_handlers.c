@@ -79,6 +79,8 @@ int main(int count, char **arguments)
 	is("before mapping", &old);
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_on(4 * MIB);
+	sigaction(SIGSEGV, NULL, &old);
+	is("after mapping", &old);
 	rendezvous();
 	try();
 	sigaction(SIGSEGV, &two, &before);
