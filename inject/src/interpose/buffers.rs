@@ -20,7 +20,25 @@ const HIGHEST: usize = 1 << 47;
 pub fn with(prepare: impl Fn() -> Option<ForCall>, call: impl Fn() -> isize) -> isize {
     match prepare() {
         Some(ready) => call_prepared(ready, &prepare, &call),
-        None => call(),
+        None => {
+            let result = call();
+            if result == -1 { after_failure(&prepare, &call) } else { result }
+        }
+    }
+}
+
+/// No buffer was armed before the call. Another thread may have mapped a file over one meanwhile (MAP_FIXED), and that was
+/// armed.
+#[cold]
+#[inline(never)]
+fn after_failure(prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -> isize {
+    // SAFETY: the calling thread's own errno (errno(3)).
+    if unsafe { *libc::__errno_location() } != libc::EFAULT {
+        return -1;
+    }
+    match prepare() {
+        Some(ready) if ready.opened => call_prepared(ready, prepare, call),
+        _ => -1,
     }
 }
 

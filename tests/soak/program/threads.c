@@ -21,8 +21,10 @@ static void write_some(int number)
 	ssize_t length = range.count * PAGE;
 	if (length == 0)
 		return;
-	if (pwrite(work[number].scratch, at(range), length, 0) != length)
-		fail("pwrite");
+	/* It may be cut short where another thread maps the same pages anew at this moment (docs/limitations.md). */
+	for (ssize_t done = 0, more; done < length; done += more)
+		if ((more = pwrite(work[number].scratch, (char *)at(range) + done, length - done, done)) <= 0)
+			fail("pwrite");
 	if (pread(work[number].scratch, work[number].copy, length, 0) != length)
 		fail("pread");
 	check_copy(work[number].copy, range.start * PAGE, length);
