@@ -50,6 +50,8 @@ pub struct Streams {
     storage: Storage,
     /// Spacing of checkpoints, and whether it follows the pace.
     distance: u64,
+    /// The spacing before: readers may still be on their way to a checkpoint placed by it.
+    earlier: u64,
     is_distance_auto: bool,
     streams: Vec<Stream>,
     short: learning::ShortRuns,
@@ -77,6 +79,7 @@ impl Streams {
             sizing,
             storage,
             distance,
+            earlier: distance,
             is_distance_auto,
             streams: Vec::new(),
             short: Default::default(),

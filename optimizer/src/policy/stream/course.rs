@@ -89,7 +89,8 @@ impl Streams {
         let backward = stream.is_backward();
         let ahead = if backward { stream.last.checked_sub(position) } else { position.checked_sub(stream.last) };
         let Some(ahead) = ahead else { return false };
-        let leaps = ahead <= LEAPS * self.distance;
+        let spacing = self.distance.max(self.earlier);
+        let leaps = ahead <= LEAPS * spacing;
         match &stream.course {
             Course::Unknown => {
                 let on_grid = leaps && self.past_grid(position, self.distance) == 0;
@@ -98,13 +99,11 @@ impl Streams {
             Course::Forward { .. } | Course::Dense { is_backward: false } => {
                 ahead <= self.to_checkpoint(stream) + SKIP || (leaps && self.is_checkpoint(position))
             }
-            Course::Dense { is_backward: true } => {
-                ahead <= self.distance + SKIP || leaps && self.is_checkpoint(position)
-            }
+            Course::Dense { is_backward: true } => ahead <= spacing + SKIP || leaps && self.is_checkpoint(position),
             Course::Strided { stride, .. } => {
-                let near = ahead <= LEAPS * self.distance.max(stride.period());
+                let near = ahead <= LEAPS * spacing.max(stride.period());
                 near && (stride.place(position) != Place::Gap || self.is_checkpoint(position))
-                    || ahead <= self.distance + 2 * stride.period()
+                    || ahead <= spacing + 2 * stride.period()
             }
         }
     }

@@ -204,3 +204,34 @@ fn a_threshold_within_a_page_triggers_at_the_page() {
     }
     assert_eq!(late, 0);
 }
+
+/// A recorded reader of 300 KB records, backward: steps of 64 KiB, and milliseconds. While it was on its way to a checkpoint
+/// placed by a distance of 8 MiB, that became 1 MiB; its next trip was farther off than that, and no point of the grid.
+#[test]
+fn a_checkpoint_placed_by_an_earlier_distance_is_expected() {
+    let sizing = Sizing { size: 50 * MIB, is_auto: true, threshold: 75 };
+    let mut streams = Streams::new(Plan::sequential(0..256 * MIB), 0, sizing, 8 * MIB, true, Storage::default());
+    let trips = [
+        (4092, 0.1),
+        (4093, 11.2),
+        (4094, 14.3),
+        (4095, 14.5),
+        (4087, 17.1),
+        (4088, 20.7),
+        (4089, 24.4),
+        (4090, 24.5),
+        (4091, 24.5),
+        (4092, 24.6),
+        (4082, 24.6),
+        (4083, 27.2),
+        (4073, 51.2),
+    ];
+    let mut trip = |step: u64, milliseconds: f64| {
+        streams.observe(step * STEP, Duration::from_secs_f64(milliseconds / 1e3));
+        (streams.latest, streams.distance)
+    };
+    let (stream, distance) = trips.map(|(step, at)| trip(step, at)).into_iter().last().unwrap();
+    assert_eq!(distance, MIB);
+    assert_eq!(trip(4031, 81.0).0, stream);
+    assert_eq!(trip(4015, 86.9).0, stream);
+}
