@@ -1,5 +1,6 @@
 //! Making this process and its mappings known to the optimizer. Nothing here waits for it.
 
+use crate::place::{self, Place};
 use crate::{owner, registry, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
@@ -11,22 +12,37 @@ use precache_contract::segment::{Refusal, Segment};
 static SEGMENT: AtomicPtr<Segment> = AtomicPtr::new(core::ptr::null_mut());
 
 pub fn segment() -> Option<&'static Segment> {
-    // SAFETY: points to a mapping of `Segment::LENGTH` bytes that is never unmapped while threads run (a forked child
-    // replaces it before it has any other); the contents are atomics, for which every value is valid.
+    // SAFETY: points to a place at which a segment lies for as long as the process lives, of whatever optimizer; the
+    // contents are atomics, for which every value is valid.
     unsafe { SEGMENT.load(Acquire).as_ref() }
 }
 
-/// A new segment that this process alone has so far, and the descriptor to hand over.
-fn create() -> sys::Result<(&'static Segment, sys::Descriptor)> {
-    let file = sys::memory_file()?;
-    sys::seal_at_length(&file, Segment::LENGTH)?;
-    let token = sys::random_word()?;
-    let address = sys::map_shared(file.0, Segment::LENGTH)?;
-    // SAFETY: mapped just now at full length, page-aligned, zeroed, and never unmapped while in use (see `segment`).
-    let segment = unsafe { &*(address as *const Segment) };
-    segment.version.store(VERSION, Relaxed);
-    segment.token.store(token, Relaxed);
-    Ok((segment, file))
+/// A new segment that this process alone has so far.
+struct New {
+    segment: &'static Segment,
+    /// To be handed over.
+    file: sys::Descriptor,
+    /// Kept until the segment is in use.
+    _place: Place,
+}
+
+impl New {
+    /// Anywhere but where the old one lies.
+    fn create(old: *const Segment) -> sys::Result<Self> {
+        let place = Place::claim(|place| place == old || place == SEGMENT.load(Acquire))?;
+        let file = sys::memory_file()?;
+        sys::seal_at_length(&file, Segment::LENGTH)?;
+        let token = sys::random_word()?;
+        // SAFETY: mapped just now at full length, page-aligned, zeroed, and never unmapped (see `segment`).
+        let segment = unsafe { &*place.map(file.0)? };
+        segment.version.store(VERSION, Relaxed);
+        segment.token.store(token, Relaxed);
+        Ok(Self { segment, file, _place: place })
+    }
+
+    fn address(&self) -> *mut Segment {
+        core::ptr::from_ref(self.segment).cast_mut()
+    }
 }
 
 /// The optimizer that has it.
@@ -50,12 +66,11 @@ pub fn connect() -> sys::Result<Connection> {
             if !owner::establish() {
                 return Err(sys::Error::ENOMEM);
             }
-            let (segment, file) = create()?;
-            let connection = Connection::over(socket, segment)?;
-            connection.introduce(&file, 0)?;
+            let new = New::create(core::ptr::null())?;
+            let connection = Connection::over(socket, new.segment)?;
+            connection.introduce(&new.file, 0)?;
             OPTIMIZER.store(optimizer, Release);
-            let ours = core::ptr::from_ref(segment).cast_mut();
-            match SEGMENT.compare_exchange(core::ptr::null_mut(), ours, AcqRel, Acquire) {
+            match SEGMENT.compare_exchange(core::ptr::null_mut(), new.address(), AcqRel, Acquire) {
                 Ok(_) => Ok(connection),
                 // Another thread enrolled in the meantime; the optimizer sees one more reader without mappings.
                 // SAFETY: the winner's segment, as in `segment`.
@@ -67,8 +82,8 @@ pub fn connect() -> sys::Result<Connection> {
 
 /// Enrols this process with a new segment that describes the same mappings as the old one.
 fn enrol(socket: sys::Descriptor, optimizer: i32, old: &Segment, parent: u64) -> sys::Result<Connection> {
-    let (segment, file) = create()?;
-    for (from, to) in old.mappings.iter().zip(&segment.mappings) {
+    let new = New::create(old)?;
+    for (from, to) in old.mappings.iter().zip(&new.segment.mappings) {
         to.address.store(from.address.load(Relaxed), Relaxed);
         to.length.store(from.length.load(Relaxed), Relaxed);
         to.offset.store(from.offset.load(Relaxed), Relaxed);
@@ -76,10 +91,10 @@ fn enrol(socket: sys::Descriptor, optimizer: i32, old: &Segment, parent: u64) ->
         to.counted.store(from.generation.load(Relaxed), Relaxed);
         to.generation.store(from.generation.load(Relaxed), Release);
     }
-    let connection = Connection::over(socket, segment)?;
-    connection.introduce(&file, parent)?;
+    let connection = Connection::over(socket, new.segment)?;
+    connection.introduce(&new.file, parent)?;
     OPTIMIZER.store(optimizer, Release);
-    SEGMENT.store(core::ptr::from_ref(segment).cast_mut(), Release);
+    SEGMENT.store(new.address(), Release);
     Ok(connection)
 }
 
@@ -137,11 +152,9 @@ pub fn report_lock(private: bool, path: &[u8]) {
 pub fn enrol_heir() -> sys::Result<Option<Connection>> {
     let Some(inherited) = segment() else { return Ok(None) };
     SEGMENT.store(core::ptr::null_mut(), Release);
+    place::reset_after_fork();
     let (socket, optimizer) = sys::connect(settings::socket())?;
-    let connection = enrol(socket, optimizer, inherited, token(inherited))?;
-    // SAFETY: nobody in the child uses the parent's segment: threads that trip wait until the child is adopted.
-    let _ = unsafe { sys::unmap(core::ptr::from_ref(inherited) as usize, Segment::LENGTH) };
-    Ok(Some(connection))
+    enrol(socket, optimizer, inherited, token(inherited)).map(Some)
 }
 
 /// Who listens at the optimizer's socket.

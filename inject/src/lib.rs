@@ -20,6 +20,7 @@ pub mod next;
 pub mod owner;
 pub mod past_libc;
 pub mod pins;
+mod place;
 pub mod populating;
 pub mod protect;
 pub mod registry;

@@ -4,35 +4,40 @@
 //! parent's memory, and with it everything that is true of it.
 
 use crate::sys;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use precache_contract::PAGE;
 
 const FORKED: u32 = 0;
 const OWNED: u32 = 1;
 const ADOPTING: u32 = 2;
 
-/// Address of the page, 0 before [`establish`].
-static PAGE_ADDRESS: AtomicUsize = AtomicUsize::new(0);
+/// A page of the library's own: what the kernel would place by itself could come to lie where the program has made a hole
+/// that it counts on.
+#[repr(C, align(4096))]
+struct Page(AtomicU32, [u8; PAGE as usize - size_of::<AtomicU32>()]);
+
+static WIPED: Page = Page(AtomicU32::new(FORKED), [0; _]);
+
+/// Whether the word counts.
+static ESTABLISHED: AtomicBool = AtomicBool::new(false);
 
 fn word() -> Option<&'static AtomicU32> {
-    let address = if cfg!(feature = "sabotage-forks-unnoticed") { 0 } else { PAGE_ADDRESS.load(Acquire) };
-    // SAFETY: set once, to a private page of our own that is never unmapped; aligned and always initialised (the
-    // kernel zeroes it).
-    (address != 0).then(|| unsafe { &*(address as *const AtomicU32) })
+    (ESTABLISHED.load(Acquire) && !cfg!(feature = "sabotage-forks-unnoticed")).then_some(&WIPED.0)
 }
 
-/// This process owns the copy of our memory that it sees. `false` when no page can be had.
+/// This process owns the copy of our memory that it sees. `false` when the kernel would not tell a child.
 pub fn establish() -> bool {
-    if PAGE_ADDRESS.load(Acquire) != 0 {
+    if ESTABLISHED.load(Acquire) {
         return true;
     }
-    let Ok(address) = sys::map_wiped_on_fork(PAGE as usize) else { return false };
-    // SAFETY: just mapped, writable, aligned to a page.
-    unsafe { &*(address as *const AtomicU32) }.store(OWNED, Release);
-    if PAGE_ADDRESS.compare_exchange(0, address, AcqRel, Acquire).is_err() {
-        // SAFETY: another thread was faster; nobody has seen this page.
-        let _ = unsafe { sys::unmap(address, PAGE as usize) };
+    // SAFETY: one page, zero at first and therefore in no file: the loader maps it as private anonymous memory (ELF
+    // specification, program header: p_memsz beyond p_filesz).
+    if unsafe { sys::wipe_on_fork((&raw const WIPED).addr(), size_of::<Page>()) }.is_err() {
+        return false;
     }
+    // Two threads that come here at the same time do the same.
+    WIPED.0.store(OWNED, Release);
+    ESTABLISHED.store(true, Release);
     true
 }
 

@@ -72,29 +72,23 @@ pub unsafe fn populate(address: usize, length: usize) -> Result<()> {
     unsafe { syscall!(Sysno::madvise, address, length, POPULATE_READ) }.map(drop)
 }
 
-/// Maps `descriptor` shared and writable at a place of the kernel's choice.
-pub fn map_shared(descriptor: c_int, length: usize) -> Result<usize> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: without MAP_FIXED an existing mapping is never replaced (mmap(2)).
-    unsafe { syscall!(Sysno::mmap, 0, length, protection, libc::MAP_SHARED, descriptor, 0) }
-}
-
-/// One page that is zeroed in a forked child (`MADV_WIPEONFORK`, Linux 4.14).
-pub fn map_wiped_on_fork(length: usize) -> Result<usize> {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: as in `map_shared`; the advice concerns the new mapping alone.
-    unsafe {
-        let address = syscall!(Sysno::mmap, 0, length, protection, flags, usize::MAX, 0)?;
-        syscall!(Sysno::madvise, address, length, libc::MADV_WIPEONFORK)?;
-        Ok(address)
-    }
-}
-
+/// Maps `descriptor` shared and writable, in place of what is there.
+///
 /// # Safety
-/// Nothing may use the range any more.
-pub unsafe fn unmap(address: usize, length: usize) -> Result<()> {
-    // SAFETY: the caller's promise.
-    unsafe { syscall!(Sysno::munmap, address, length) }.map(drop)
+/// The range must be whole pages of memory of ours, in which threads access nothing but atomics.
+pub unsafe fn map_over(address: usize, length: usize, descriptor: c_int) -> Result<usize> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
+    // SAFETY: the caller's promise; the old mapping goes and the new one comes in one step (mmap(2), MAP_FIXED).
+    unsafe { syscall!(Sysno::mmap, address, length, protection, flags, descriptor, 0) }
+}
+
+/// From now on a forked child finds these pages zeroed (`MADV_WIPEONFORK`, Linux 4.14).
+///
+/// # Safety
+/// The range must be whole pages of private memory of ours that is in no file.
+pub unsafe fn wipe_on_fork(address: usize, length: usize) -> Result<()> {
+    // SAFETY: the caller's promise; nothing changes in this process (madvise(2)).
+    unsafe { syscall!(Sysno::madvise, address, length, libc::MADV_WIPEONFORK) }.map(drop)
 }
 
 /// Wakes who sleeps on `word`, in whatever process; `false` when nobody did.

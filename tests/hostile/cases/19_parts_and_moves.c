@@ -3,6 +3,7 @@
  * other threads read what stays.
  * @report the program changed the mapping itself */
 #include "hostile.h"
+#include "../../reader/programs/maps.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -11,21 +12,10 @@
 static unsigned char *low;
 static size_t span;
 
-/* What lies in our place: address, length, protection, file offset; the file's own mappings alone. */
+/* What lies in our place. */
 static void show(const char *when)
 {
-	char line[512];
-	FILE *maps = fopen("/proc/self/maps", "r");
-	printf("%s:\n", when);
-	while (fgets(line, sizeof line, maps)) {
-		uintptr_t start, end;
-		char protection[5];
-		size_t offset;
-		if (sscanf(line, "%lx-%lx %4s %zx", &start, &end, protection, &offset) == 4 && end > (uintptr_t)low &&
-		    start < (uintptr_t)low + span)
-			printf("  +%zx %zx %s %zx\n", start - (uintptr_t)low, end - start, protection, offset);
-	}
-	fclose(maps);
+	show_mappings(when, low, low + span);
 }
 
 /* Room for four files; the mapping is the second, and the third one more. */

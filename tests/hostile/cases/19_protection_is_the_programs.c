@@ -1,23 +1,13 @@
 /* Expected: whatever the program does to a mapping with closed pages in it, it gets the protection that it asked for and
  * keeps every byte: mprotect, pkey_mprotect, mremap in all its forms, MAP_FIXED, madvise, remap_file_pages. */
 #include "hostile.h"
+#include "../../reader/programs/maps.h"
 
 static unsigned char *base;
 
 static void show(const char *when)
 {
-	uintptr_t low = (uintptr_t)base, high = low + file_length;
-	char line[512];
-	FILE *maps = fopen("/proc/self/maps", "r");
-	printf("%s:\n", when);
-	while (fgets(line, sizeof line, maps)) {
-		uintptr_t start, end;
-		char protection[5];
-		size_t offset;
-		if (sscanf(line, "%lx-%lx %4s %zx", &start, &end, protection, &offset) == 4 && end > low && start < high)
-			printf("  +%zx %zx %s %zx\n", start - low, end - start, protection, offset);
-	}
-	fclose(maps);
+	show_mappings(when, base, base + file_length);
 }
 
 static void map_anew(void)
