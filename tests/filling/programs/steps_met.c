@@ -1,6 +1,6 @@
-/* Reads the file in order, as often as the second argument says, each time through a new mapping. Before each step of 64 KiB, which is what one page fault maps, looks whether its first
- * page is mapped already; standard error says how many were not: the faults that the reader takes. It computes on each
- * MiB for some time. */
+/* Reads the file in order, as often as the second argument says, each time through a new mapping. Before each step of
+ * 64 KiB, which is what one page fault maps, looks whether its first page is mapped already; standard error says how many
+ * were not: the faults that the reader takes. It computes on each MiB for some time. */
 #include "../../reader/programs/common.h"
 
 #define STEP (64 << 10)
