@@ -1,6 +1,6 @@
 //! Making this process and its mappings known to the optimizer. Nothing here waits for it.
 
-use crate::place::{self, Place};
+use crate::place::{self, Claim};
 use crate::{owner, registry, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
@@ -12,37 +12,22 @@ use precache_contract::segment::{Refusal, Segment};
 static SEGMENT: AtomicPtr<Segment> = AtomicPtr::new(core::ptr::null_mut());
 
 pub fn segment() -> Option<&'static Segment> {
-    // SAFETY: points to a place at which a segment lies for as long as the process lives, of whatever optimizer; the
-    // contents are atomics, for which every value is valid.
+    // SAFETY: points to a place at which some segment of this process lies for as long as that lives (`place`); the contents
+    // are atomics, for which every value is valid.
     unsafe { SEGMENT.load(Acquire).as_ref() }
 }
 
-/// A new segment that this process alone has so far.
-struct New {
-    segment: &'static Segment,
-    /// To be handed over.
-    file: sys::Descriptor,
-    /// Kept until the segment is in use.
-    _place: Place,
-}
-
-impl New {
-    /// Anywhere but where the old one lies.
-    fn create(old: *const Segment) -> sys::Result<Self> {
-        let place = Place::claim(|place| place == old || place == SEGMENT.load(Acquire))?;
-        let file = sys::memory_file()?;
-        sys::seal_at_length(&file, Segment::LENGTH)?;
-        let token = sys::random_word()?;
-        // SAFETY: mapped just now at full length, page-aligned, zeroed, and never unmapped (see `segment`).
-        let segment = unsafe { &*place.map(file.0)? };
-        segment.version.store(VERSION, Relaxed);
-        segment.token.store(token, Relaxed);
-        Ok(Self { segment, file, _place: place })
-    }
-
-    fn address(&self) -> *mut Segment {
-        core::ptr::from_ref(self.segment).cast_mut()
-    }
+/// A new segment that this process alone has so far, and the descriptor to hand over.
+fn create(claim: &Claim, old: Option<&Segment>) -> sys::Result<(&'static Segment, sys::Descriptor)> {
+    let file = sys::memory_file()?;
+    sys::seal_at_length(&file, Segment::LENGTH)?;
+    let token = sys::random_word()?;
+    let place = claim.map(file.0, old.map_or(core::ptr::null(), core::ptr::from_ref))?;
+    // SAFETY: mapped just now at full length, page-aligned, zeroed, and never unmapped (see `segment`).
+    let segment = unsafe { &*place };
+    segment.version.store(VERSION, Relaxed);
+    segment.token.store(token, Relaxed);
+    Ok((segment, file))
 }
 
 /// The optimizer that has it.
@@ -55,35 +40,44 @@ pub struct Connection {
     pub segment: &'static Segment,
 }
 
-/// Connects, and enrols this process if this optimizer does not know it yet.
+/// How often another thread of this process is let go first that is enrolling it, which takes some microseconds.
+const PATIENCE: u32 = 10_000;
+
+/// Connects, and enrols this process if this optimizer does not know it yet. Not for signal context.
 pub fn connect() -> sys::Result<Connection> {
     let (socket, optimizer) = sys::connect(settings::socket())?;
-    match segment() {
-        Some(segment) if OPTIMIZER.load(Acquire) == optimizer => Connection::over(socket, segment),
-        Some(segment) => enrol(socket, optimizer, segment, 0),
-        None => {
-            // First of all: a child that is forked from here on must not take this process's segment for its own.
-            if !owner::establish() {
-                return Err(sys::Error::ENOMEM);
-            }
-            let new = New::create(core::ptr::null())?;
-            let connection = Connection::over(socket, new.segment)?;
-            connection.introduce(&new.file, 0)?;
-            OPTIMIZER.store(optimizer, Release);
-            match SEGMENT.compare_exchange(core::ptr::null_mut(), new.address(), AcqRel, Acquire) {
-                Ok(_) => Ok(connection),
-                // Another thread enrolled in the meantime; the optimizer sees one more reader without mappings.
-                // SAFETY: the winner's segment, as in `segment`.
-                Err(theirs) => Ok(Connection { segment: unsafe { &*theirs }, ..connection }),
-            }
+    let known = || segment().filter(|_| OPTIMIZER.load(Acquire) == optimizer);
+    for _ in 0..PATIENCE {
+        if let Some(segment) = known() {
+            return Connection::over(socket, segment);
         }
+        let Some(claim) = Claim::take() else {
+            sys::yield_now();
+            continue;
+        };
+        return match known() {
+            Some(segment) => Connection::over(socket, segment),
+            None => enrol(socket, optimizer, segment(), 0, &claim),
+        };
     }
+    Err(sys::Error::EBUSY)
 }
 
-/// Enrols this process with a new segment that describes the same mappings as the old one.
-fn enrol(socket: sys::Descriptor, optimizer: i32, old: &Segment, parent: u64) -> sys::Result<Connection> {
-    let new = New::create(old)?;
-    for (from, to) in old.mappings.iter().zip(&new.segment.mappings) {
+/// Enrols this process with a new segment, which describes the same mappings as the old one.
+fn enrol(
+    socket: sys::Descriptor,
+    optimizer: i32,
+    old: Option<&Segment>,
+    parent: u64,
+    claim: &Claim,
+) -> sys::Result<Connection> {
+    // First of all: a child that is forked from here on must not take this process's segment for its own.
+    if !owner::establish() {
+        return Err(sys::Error::ENOMEM);
+    }
+    let (segment, file) = create(claim, old)?;
+    let mappings = old.iter().flat_map(|old| &old.mappings).zip(&segment.mappings);
+    for (from, to) in mappings {
         to.address.store(from.address.load(Relaxed), Relaxed);
         to.length.store(from.length.load(Relaxed), Relaxed);
         to.offset.store(from.offset.load(Relaxed), Relaxed);
@@ -91,10 +85,10 @@ fn enrol(socket: sys::Descriptor, optimizer: i32, old: &Segment, parent: u64) ->
         to.counted.store(from.generation.load(Relaxed), Relaxed);
         to.generation.store(from.generation.load(Relaxed), Release);
     }
-    let connection = Connection::over(socket, new.segment)?;
-    connection.introduce(&new.file, parent)?;
+    let connection = Connection::over(socket, segment)?;
+    connection.introduce(&file, parent)?;
+    SEGMENT.store(core::ptr::from_ref(segment).cast_mut(), Release);
     OPTIMIZER.store(optimizer, Release);
-    SEGMENT.store(new.address(), Release);
     Ok(connection)
 }
 
@@ -150,11 +144,12 @@ pub fn report_lock(private: bool, path: &[u8]) {
 /// In a forked child: a segment of its own, with the mappings that it inherits. Signal context. On failure the child
 /// is left without a segment: nothing that it does may count as its parent's.
 pub fn enrol_heir() -> sys::Result<Option<Connection>> {
+    place::reset_after_fork();
     let Some(inherited) = segment() else { return Ok(None) };
     SEGMENT.store(core::ptr::null_mut(), Release);
-    place::reset_after_fork();
     let (socket, optimizer) = sys::connect(settings::socket())?;
-    enrol(socket, optimizer, inherited, token(inherited)).map(Some)
+    let claim = Claim::take().ok_or(sys::Error::EBUSY)?;
+    enrol(socket, optimizer, Some(inherited), token(inherited), &claim).map(Some)
 }
 
 /// Who listens at the optimizer's socket.
@@ -174,13 +169,10 @@ pub fn find_listener() -> Listener {
         Err(sys::Error::EAGAIN) => return Listener::Ours,
         Err(_) => return Listener::Nobody,
     };
-    match segment() {
-        Some(old) if OPTIMIZER.load(Acquire) != optimizer => match enrol(socket, optimizer, old, 0) {
-            Ok(connection) => Listener::Another(connection),
-            Err(_) => Listener::Nobody,
-        },
-        _ => Listener::Ours,
-    }
+    // Another thread is seeing to it.
+    let Some(claim) = Claim::take() else { return Listener::Ours };
+    let Some(old) = segment().filter(|_| OPTIMIZER.load(Acquire) != optimizer) else { return Listener::Ours };
+    enrol(socket, optimizer, Some(old), 0, &claim).map_or(Listener::Nobody, Listener::Another)
 }
 
 /// Fills in the mapping's slot of the segment.

@@ -5,11 +5,11 @@
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 use precache_contract::segment::Segment;
 
-/// One is in use, and each thread that makes a new segment needs another.
-const PLACES: usize = 8;
+/// One is in use, one is in the making, and one was in use before: threads that were on their way may still see it.
+const PLACES: usize = 3;
 
 #[repr(C, align(4096))]
 struct Ground(UnsafeCell<[u8; Segment::LENGTH]>);
@@ -20,51 +20,36 @@ unsafe impl Sync for Ground {}
 
 static GROUND: [Ground; PLACES] = [const { Ground(UnsafeCell::new([0; Segment::LENGTH])) }; PLACES];
 
-/// Places at which a thread is making a segment.
-static CLAIMED: [AtomicBool; PLACES] = [const { AtomicBool::new(false) }; PLACES];
+/// Whether a thread is making a segment.
+static CLAIMED: AtomicBool = AtomicBool::new(false);
 
-/// Where the search begins: what was in use last is used again last.
-static NEXT: AtomicUsize = AtomicUsize::new(0);
+/// The right to make a segment; others may have it when this drops.
+pub struct Claim(());
 
-/// A place for a segment that is in the making; others may claim it when this drops.
-pub struct Place(usize);
-
-impl Place {
-    /// A place that is not in use. One that was may still be seen by a thread that was on its way meanwhile: what it finds
-    /// there is a later segment of the same process.
-    ///
-    /// # Errors
-    /// `ENOMEM` while as many threads as there are places are at it.
-    pub fn claim(is_in_use: impl Fn(*const Segment) -> bool) -> sys::Result<Self> {
-        let first = NEXT.fetch_add(1, Relaxed);
-        let places = (0..PLACES).map(|more| first.wrapping_add(more) % PLACES);
-        let is_free = |&place: &usize| CLAIMED.get(place).is_some_and(|claimed| !claimed.swap(true, AcqRel));
-        let mut claimed = places.filter(is_free).map(Self);
-        claimed.find(|place| !is_in_use(place.address())).ok_or(sys::Error::ENOMEM)
+impl Claim {
+    /// `None`: another thread has it.
+    pub fn take() -> Option<Self> {
+        // Made only when it is ours: one that is dropped ends the claim of whoever has it.
+        (!CLAIMED.swap(true, AcqRel)).then(|| Self(()))
     }
 
-    fn address(&self) -> *const Segment {
-        GROUND.get(self.0).map_or(core::ptr::null(), |ground| ground.0.get().cast())
-    }
-
-    /// Maps the segment there, for good.
-    pub fn map(&self, file: c_int) -> sys::Result<*const Segment> {
+    /// Maps the segment, for good, at the place that has not been in use for longest.
+    pub fn map(&self, file: c_int, in_use: *const Segment) -> sys::Result<*const Segment> {
+        let place = |ground: &Ground| ground.0.get().cast_const().cast();
+        let next = GROUND.iter().position(|ground| place(ground) == in_use).map_or(0, |index| (index + 1) % PLACES);
+        let place: *const Segment = GROUND.get(next).map(place).ok_or(sys::Error::ENOMEM)?;
         // SAFETY: the place is our own, whole pages, and claimed by us alone.
-        unsafe { sys::map_over(self.address().addr(), Segment::LENGTH, file) }.map(|_| self.address())
+        unsafe { sys::map_over(place.addr(), Segment::LENGTH, file) }.map(|_| place)
     }
 }
 
-impl Drop for Place {
+impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some(taken) = CLAIMED.get(self.0) {
-            taken.store(false, Release);
-        }
+        CLAIMED.store(false, Release);
     }
 }
 
 /// In a forked child: nobody else is making a segment.
 pub fn reset_after_fork() {
-    for taken in &CLAIMED {
-        taken.store(false, Relaxed);
-    }
+    CLAIMED.store(false, Relaxed);
 }

@@ -74,6 +74,15 @@ fn many_mappings() {
 }
 
 #[test]
+fn mapped_at_once() {
+    for report in unnoticed("mapped_at_once") {
+        assert_eq!(report.readers().count(), 20, "{:#}", report.0);
+        let refused = report.readers().any(|reader| reader["refusals"] != serde_json::json!([]));
+        assert!(!refused && report.0["reasons"] == serde_json::json!([]), "{:#}", report.0);
+    }
+}
+
+#[test]
 fn traces() {
     unnoticed("traces");
 }
