@@ -4,13 +4,12 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use heed::types::{Bytes, Str};
 use precache_lmdb_tools::lmdb::map_format::{Item, Reader};
-use serde_json::{Value, json};
 use support::*;
 
 /// Records of a map: database, key as printed by JSON, value found at that place in the file.
@@ -58,10 +57,6 @@ fn binary(db: &Path, file: &[u8]) -> Vec<(String, Vec<u8>)> {
         }
     }
     found
-}
-
-fn info(db: &Path) -> Value {
-    json(&succeed(&["lmdb", "info", "--json", db.to_str().unwrap()]))
 }
 
 /// Sizes around every boundary: empty, inside a leaf, the longest there, one page, several.
@@ -184,208 +179,6 @@ fn heed() {
     let expected = (0..300_usize).map(|i| (String::new(), format!("a{i:04}"), vec![i as u8; i * 37]));
     let expected = expected.chain((0..300).map(|i| ("other".into(), format!("b{i:04}"), vec![i as u8; i])));
     assert!(found.into_iter().eq(expected));
-}
-
-#[test]
-fn info_tells_what_the_database_is_like() {
-    if !have_py_lmdb() {
-        return;
-    }
-    let dir = directory();
-    let (ordered, shuffled) = (dir.path().join("ordered"), dir.path().join("shuffled"));
-    make(&ordered, 2000, 5000, false);
-    make(&shuffled, 2000, 5000, true);
-    let ordered_info = info(&ordered);
-    assert_eq!(ordered_info["page_size"], 4096);
-    assert_eq!(ordered_info["map_size"], 4_u64 << 30);
-    assert_eq!(ordered_info["databases"][0]["entries"], 2000);
-    assert_eq!(ordered_info["overflow_records"], 2000);
-    assert_eq!(ordered_info["values"]["mean"], 5000.0);
-    assert_eq!(ordered_info["readers"]["slots"], 126);
-    assert!(ordered_info["fragmentation"].as_f64().unwrap() < 0.05);
-    assert!(info(&shuffled)["fragmentation"].as_f64().unwrap() > 0.9);
-
-    let script = "import lmdb, sys\nenv = lmdb.open(sys.argv[1], map_size=4 << 30)\n\
-                  with env.begin(write=True) as txn:\n  for i in range(1000): txn.delete(b'%08d' % i)\n";
-    python_ok(script, &[ordered.to_str().unwrap()]);
-    assert!(info(&ordered)["free_pages"].as_u64().unwrap() >= 2000);
-    let doctor = succeed(&["lmdb", "doctor", shuffled.to_str().unwrap()]);
-    assert!(doctor.contains("!! key order") && doctor.contains("$ mkdir NEW && mdb_copy -c"), "{doctor}");
-    assert!(doctor.lines().count() < 25);
-}
-
-/// Holds a snapshot, with 110 slots of the reader table taken by processes that are gone, each of which was there with all
-/// the others.
-const GONE_READERS: &str = r#"
-import lmdb, os, sys
-begun, over = os.pipe(), os.pipe()
-for reader in range(110):
-    if os.fork() == 0:
-        os.close(over[1])
-        txn = lmdb.open(sys.argv[1], readonly=True, subdir=os.path.isdir(sys.argv[1])).begin()
-        os.write(begun[1], b"+")
-        os.read(over[0], 1)
-        os._exit(0)
-answers = b""
-while len(answers) < 110: answers += os.read(begun[0], 110)
-txn = lmdb.open(sys.argv[1], readonly=True, subdir=os.path.isdir(sys.argv[1])).begin()
-os.close(over[1])
-for reader in range(110): os.wait()
-print("gone", flush=True)
-sys.stdin.readline()
-"#;
-
-/// Both conventions, in a directory whose name needs quotes: what the doctor prints is run as it is.
-#[test]
-fn the_commands_of_the_doctor_work() {
-    if !have_py_lmdb() || !have("mdb_copy", &["-V"]) {
-        return;
-    }
-    let dir = directory();
-    let odd = dir.path().join("it's a place");
-    fs::create_dir(&odd).unwrap();
-    make(&odd.join("db"), 2000, 5000, true);
-    let file = odd.join("train.mdb");
-    fs::copy(odd.join("db/data.mdb"), &file).unwrap();
-    for (number, db) in [odd.join("db"), file].iter().enumerate() {
-        let mut holder = Command::new(PYTHON);
-        holder.args(["-c", GONE_READERS]).arg(db).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut holder = holder.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "gone\n");
-        let shell = dir.path().join(format!("shell{number}"));
-        fs::create_dir(&shell).unwrap();
-        let findings = json(&succeed(&["lmdb", "doctor", "--json", db.to_str().unwrap()]));
-        let commands: Vec<_> =
-            findings.as_array().unwrap().iter().filter_map(|found| found["command"].as_str()).collect();
-        let begins = |with: &str| commands.iter().find(|command| command.contains(with)).unwrap();
-        assert_eq!(info(db)["readers"], json!({ "slots": 126, "used": 111, "stale": 110 }));
-        for command in [begins("mdb_stat"), begins("mdb_copy")] {
-            let output = Command::new("sh").args(["-c", command]).current_dir(&shell).output().unwrap();
-            // Not by its status: mdb_stat returns the number of bytes that it printed of the table.
-            assert!(output.stderr.is_empty(), "{command}: {output:?}");
-        }
-        assert_eq!(info(db)["readers"], json!({ "slots": 126, "used": 1, "stale": 0 }));
-        drop(holder.stdin.take());
-        assert!(holder.wait().unwrap().success());
-        let fragmentation = |db: &Path| info(db)["fragmentation"].as_f64().unwrap();
-        assert!(fragmentation(db) > 0.9 && fragmentation(&shell.join("NEW")) < 0.1);
-    }
-}
-
-/// One that holds a single database and one that holds two, in both conventions.
-#[test]
-fn a_map_that_is_nearly_full() {
-    if !have_py_lmdb() || !have("mdb_load", &["-V"]) {
-        return;
-    }
-    let script = r#"
-import lmdb, os, sys
-path, named = sys.argv[1], sys.argv[2] == "named"
-env = lmdb.open(path, map_size=1 << 20, max_dbs=2, subdir=os.path.isdir(path))
-dbs = [env.open_db(name) for name in (b"images", b"labels")] if named else [None]
-try:
-    for i in range(1000):
-        with env.begin(write=True) as txn:
-            for db in dbs: txn.put(b"%08d" % i, b"x" * 1000, db=db, append=True)
-except lmdb.MapFullError: pass
-"#;
-    let dir = directory();
-    for (subdir, named) in [(true, "single"), (false, "named")] {
-        let shell = dir.path().join(named);
-        let db = shell.join("it's full");
-        fs::create_dir_all(if subdir { &db } else { &shell }).unwrap();
-        python_ok(script, &[db.to_str().unwrap(), named]);
-        let findings = json(&succeed(&["lmdb", "doctor", "--json", db.to_str().unwrap()]));
-        let map_size = findings.as_array().unwrap().iter().find(|found| found["subject"] == "map size").unwrap();
-        assert_eq!(map_size["hurts"], true, "{map_size}");
-        let command = map_size["command"].as_str().unwrap();
-        let output = Command::new("sh").args(["-ec", command]).current_dir(&shell).output().unwrap();
-        assert!(output.status.success(), "{command}: {output:?}");
-        let (old, new) = (info(&db), info(&shell.join("NEW")));
-        assert_eq!(new["map_size"], 2 << 20, "{command}");
-        assert_eq!((&new["values"], &new["value_bytes"]), (&old["values"], &old["value_bytes"]));
-    }
-}
-
-#[test]
-fn too_little_address_space_is_named() {
-    if !have_py_lmdb() {
-        return;
-    }
-    let dir = directory();
-    let db = dir.path().join("db");
-    make(&db, 10, 10, false);
-    let tool = env!("CARGO_BIN_EXE_precache-lmdb");
-    let output = Command::new("sh")
-        .args(["-c", "ulimit -v 2000000; exec \"$0\" lmdb info \"$1\"", tool, db.to_str().unwrap()])
-        .output()
-        .unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("`ulimit -v unlimited`"), "{error}");
-}
-
-/// A reader who has seen enough is no error; a full disk is one. Neither is a panic.
-#[test]
-fn stdout_that_takes_no_more() {
-    if !have_py_lmdb() {
-        return;
-    }
-    let dir = directory();
-    let (db, out) = (dir.path().join("db"), dir.path().join("out"));
-    make(&db, 20_000, 100, false);
-    let (db, out) = (db.to_str().unwrap(), out.to_str().unwrap());
-    succeed(&["lockfile", "replicate", db, out, "-n", "1", "--assume-read-only"]);
-    let commands: [&[&str]; 9] = [
-        &["lmdb", "map", db],
-        &["lmdb", "map", "--json", db],
-        &["lmdb", "map", "--binary", db],
-        &["lmdb", "ranges", "--json", "-n", "5000", db],
-        &["lmdb", "info", "--json", db],
-        &["lmdb", "doctor", "--json", db],
-        &["stripe-advise", db, "--batch-size", "8", "--json"],
-        &["lockfile", "check", "--watch", "0", "--json", db],
-        &["lockfile", "rank-dir", out, "--rank", "0"],
-    ];
-    for command in commands {
-        let (reading, writing) = std::io::pipe().unwrap();
-        drop(reading);
-        let closed = tool().args(command).stdout(writing).output().unwrap();
-        assert!(closed.status.success() && closed.stderr.is_empty(), "{command:?}: {closed:?}");
-        let full = fs::File::options().write(true).open("/dev/full").unwrap();
-        let full = tool().args(command).stdout(full).output().unwrap();
-        let error = String::from_utf8(full.stderr).unwrap();
-        let expected = if command[1] == "check" { 3 } else { 1 };
-        assert_eq!(full.status.code(), Some(expected), "{command:?}: {error}");
-        assert!(error.contains("No space left") && error.lines().count() == 1, "{command:?}: {error}");
-    }
-}
-
-/// A pipe that nobody reads yet holds the walk up while a writer commits.
-#[test]
-fn a_writer_during_the_walk_is_told_of() {
-    if !have_py_lmdb() {
-        return;
-    }
-    let dir = directory();
-    let db = dir.path().join("db");
-    make(&db, 20_000, 100, false);
-    let map = |write: bool| {
-        let mut map = tool();
-        map.args(["lmdb", "map", db.to_str().unwrap()]).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut map = map.spawn().unwrap();
-        let mut begun = [0; 1];
-        map.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
-        if write {
-            make(&db, 1, 1, true);
-        }
-        map.wait_with_output().unwrap()
-    };
-    let undisturbed = map(false);
-    assert!(undisturbed.status.success() && undisturbed.stderr.is_empty(), "{undisturbed:?}");
-    let warning = String::from_utf8(map(true).stderr).unwrap();
-    assert!(warning.contains("a writer committed transaction 3 while transaction 2 was being read"), "{warning}");
 }
 
 #[test]

@@ -47,8 +47,8 @@ impl Reader {
 
 /// What the commands say, which must be the same: slots taken, and stale ones among them.
 fn table(db: &Path) -> (u64, u64) {
+    let info = info(db)["readers"].clone();
     let db = db.to_str().unwrap();
-    let info = json(&succeed(&["lmdb", "info", "--json", db]))["readers"].clone();
     let check = json(&succeed(&["lockfile", "check", "--json", "--watch", "0", db]))["reader_table"].clone();
     assert_eq!(info, check);
     assert_eq!(info["slots"], 126);
@@ -112,7 +112,7 @@ fn readers_of_the_newer_branch() {
     let dir = directory();
     // SAFETY: the environment is opened once in this process and its file is not touched by others meanwhile.
     let env = unsafe { heed::EnvOpenOptions::new().read_txn_without_tls().max_readers(7).open(dir.path()) }.unwrap();
-    let table = || json(&succeed(&["lmdb", "info", "--json", dir.path().to_str().unwrap()]))["readers"].clone();
+    let table = || info(dir.path())["readers"].clone();
     let expected = |used: u32| json!({ "slots": 7, "used": used, "stale": 0 });
     assert_eq!(table(), expected(0));
     let mut readers: Vec<_> = (0..3).map(|_| env.read_txn().unwrap()).collect();
@@ -156,7 +156,7 @@ fn what_is_no_reader_table() {
     let first_byte =
         libc::flock { l_type: libc::F_RDLCK as _, l_whence: libc::SEEK_SET as _, l_start: 0, l_len: 1, l_pid: 0 };
     nix::fcntl::fcntl(&holder, nix::fcntl::FcntlArg::F_SETLK(&first_byte)).unwrap();
-    let readers = json(&succeed(&["lmdb", "info", "--json", db.to_str().unwrap()]))["readers"].clone();
+    let readers = info(&db)["readers"].clone();
     assert_eq!(readers["slots"], 126);
     fs::remove_file(&lock).unwrap();
     assert!(succeed(&["lmdb", "info", db.to_str().unwrap()]).contains("No such file"));

@@ -17,7 +17,7 @@ const LATENCY_AND_BANDWIDTH: [&str; 4] = ["--latency", "2ms", "--bandwidth", "40
 
 /// Pages of the trees, in bytes.
 fn tree_bytes(db: &Path) -> u64 {
-    let info = json(&succeed(&["lmdb", "info", "--json", db.to_str().unwrap()]));
+    let info = info(db);
     let page_size = info["page_size"].as_u64().unwrap();
     let databases = info["databases"].as_array().unwrap();
     let pages = |of: &str| databases.iter().map(|database| database[of].as_u64().unwrap()).sum::<u64>();

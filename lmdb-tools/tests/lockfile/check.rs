@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::support::*;
 use super::*;
@@ -15,13 +15,7 @@ fn a_writer_is_refused() {
     let (_dir, db, out) = database();
     // Open for writing, and idle.
     let script = "import lmdb, sys\nenv = lmdb.open(sys.argv[1])\nprint('open', flush=True)\nsys.stdin.read()";
-    let mut writer = Command::new(PYTHON)
-        .args(["-c", script, text(&db)])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    wait_for_line(&mut writer);
+    let mut writer = begun(PYTHON, &["-c", script, text(&db)]);
     let refused = fail(&["lockfile", "replicate", text(&db), text(&out), "-n", "1", "--assume-read-only"], 1);
     assert!(refused.contains(&format!("open for writing in process {}", writer.id())), "{refused}");
     assert!(refused.contains("would not protect the pages that they read from being reused"), "{refused}");
@@ -47,13 +41,7 @@ fn a_commit_is_noticed_while_watching() {
     let (_dir, db, _) = database();
     let script = "import lmdb, select, sys\nenv = lmdb.open(sys.argv[1])\nprint('open', flush=True)\n\
                   while not select.select([sys.stdin], [], [], 0)[0]:\n  with env.begin(write=True) as t: t.put(b'k', b'v')\n";
-    let mut writer = Command::new(PYTHON)
-        .args(["-c", script, text(&db)])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    wait_for_line(&mut writer);
+    let mut writer = begun(PYTHON, &["-c", script, text(&db)]);
     let check = run(&["lockfile", "check", text(&db), "--watch", "1", "--json"]);
     let report = json(&String::from_utf8(check.stdout).unwrap());
     drop(writer.stdin.take());
@@ -143,13 +131,7 @@ fn a_server_that_does_not_answer_keeps_nobody_waiting() {
     let Some(mount) = slowfs::mount(&source, &dir.path().join("mount"), &["--writable"]) else { return };
     // What was written makes the kernel ask for the file's status again.
     let script = "exec 3<> \"$1\" && printf x >&3 && echo open && read end";
-    let mut holder = Command::new("sh")
-        .args(["-c", script, "sh", text(&mount.path.join("held"))])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    assert_eq!(wait_for_line(&mut holder), "open\n");
+    let mut holder = begun("sh", &["-c", script, "sh", text(&mount.path.join("held"))]);
     let stopped = mount.stop();
     // Far longer than it takes: only a test that fails waits so long.
     let mut tool = Command::new("timeout");

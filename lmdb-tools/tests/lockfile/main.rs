@@ -10,7 +10,7 @@ mod slowfs;
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 
 use support::*;
 use tempfile::TempDir;
@@ -39,9 +39,12 @@ fn rank_dir(out: &Path, variables: &[(&str, &str)]) -> String {
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
-fn wait_for_line(child: &mut Child) -> String {
+/// The program, when it has said that it holds open what it is to hold open.
+fn begun(program: &str, args: &[&str]) -> Child {
     use std::io::BufRead;
+    let mut child = Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     std::io::BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    line
+    assert_eq!(line, "open\n");
+    child
 }

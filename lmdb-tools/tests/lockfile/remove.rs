@@ -27,13 +27,7 @@ fn remove_deletes_only_what_replicate_made() {
     let script =
         "import lmdb, sys\nenv = lmdb.open(sys.argv[1], readonly=True)\nprint('open', flush=True)\nsys.stdin.read()";
     let replica = out.join("rank-0000");
-    let mut reader = Command::new(PYTHON)
-        .args(["-c", script, text(&replica)])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    wait_for_line(&mut reader);
+    let mut reader = begun(PYTHON, &["-c", script, text(&replica)]);
     assert!(fail(&["lockfile", "remove", text(&out)], 1).contains("a reader has it open"));
     drop(reader.stdin.take());
     reader.wait().unwrap();

@@ -52,6 +52,11 @@ pub fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
+/// What `lmdb info` says of a database.
+pub fn info(db: &Path) -> serde_json::Value {
+    json(&succeed(&["lmdb", "info", "--json", db.to_str().unwrap()]))
+}
+
 /// Runs a script with Debian's Python, which has py-lmdb (an LMDB of its own, 0.9); its stdout.
 pub fn python(script: &str, args: &[&str]) -> Output {
     Command::new(PYTHON).arg("-c").arg(script).args(args).stdin(Stdio::null()).output().unwrap()
