@@ -6,9 +6,10 @@ use crate::owner::{self, Standing};
 use crate::pins::{self, Pin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings::{self, PATH};
-use crate::{handover, past_libc, protect, sys};
+use crate::{advice, handover, past_libc, protect, sys};
 use core::ffi::c_int;
 use precache_contract::PAGE;
+use precache_contract::ring::Advice;
 use precache_contract::segment::{MAPPINGS, Method, Refusal};
 
 /// Mappings shorter than this are over before anything could be fetched ahead.
@@ -24,27 +25,70 @@ pub struct Mapped {
     pub offset: u64,
 }
 
-/// Arms the mapping if it is one of a large data file. Leaves errno alone.
-pub fn consider(mapped: &Mapped) {
-    let readable = mapped.protection & (libc::PROT_READ | libc::PROT_EXEC) == libc::PROT_READ;
-    if mapped.file < 0 || !readable || mapped.flags & libc::MAP_ANONYMOUS != 0 {
-        return;
+/// A mapping that is to be armed.
+struct Candidate {
+    /// The part to protect, in bytes from its start.
+    part: (u64, u64),
+    /// All that the mapping has of the file is in it.
+    is_whole: bool,
+    /// Device and inode number.
+    file: (u64, u64),
+    settings: &'static settings::Settings,
+}
+
+impl Mapped {
+    /// Whether it is readable data of a file, and such mappings are armed.
+    fn is_data(&self) -> bool {
+        let readable = self.protection & (libc::PROT_READ | libc::PROT_EXEC) == libc::PROT_READ;
+        self.file >= 0 && readable && self.flags & libc::MAP_ANONYMOUS == 0 && settings::get().is_some()
     }
-    let Some(settings) = settings::get() else { return };
-    if past_libc::is_filtered() {
-        return handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::Filtered));
+
+    /// Whether the mapping is one of a large data file.
+    #[inline(never)] // Its buffer must not weigh on the stacks of those who map other things.
+    fn candidate(&self) -> Option<Candidate> {
+        let settings = settings::get().filter(|_| self.is_data())?;
+        let status = sys::file_status(self.file).ok()?;
+        let size = status.st_size as u64;
+        if status.st_mode & libc::S_IFMT != libc::S_IFREG || size < settings.min_file {
+            return None;
+        }
+        let mut buffer = [0u8; PATH];
+        let path =
+            sys::path_of(self.file, &mut buffer).ok().and_then(|length| buffer.get(..length)).unwrap_or_default();
+        if !settings::wants(path) {
+            return None;
+        }
+        let part = protectable(self, size, settings::data_range(path))?;
+        let is_whole = part == (0, self.in_file(size));
+        Some(Candidate { part, is_whole, file: (status.st_dev, status.st_ino), settings })
     }
-    let Ok(status) = sys::file_status(mapped.file) else { return };
-    let size = status.st_size as u64;
-    if status.st_mode & libc::S_IFMT != libc::S_IFREG || size < settings.min_file {
-        return;
+
+    /// Bytes of the file that it covers, as whole pages.
+    fn in_file(&self, size: u64) -> u64 {
+        size.saturating_sub(self.offset).min(self.length as u64).next_multiple_of(PAGE)
     }
-    let mut buffer = [0u8; PATH];
-    let path = sys::path_of(mapped.file, &mut buffer).ok().and_then(|length| buffer.get(..length)).unwrap_or_default();
-    if !settings::wants(path) {
-        return;
+
+    /// Whether the kernel would fetch all of this mapping, serially, before mmap returns, and the optimizer is to do that
+    /// instead. Not of what can be written to: populating a private writable mapping copies it.
+    #[inline(never)] // One copy is enough for all who call this.
+    pub fn is_populated_by_us(&self) -> bool {
+        const POPULATING: c_int = libc::MAP_POPULATE | libc::MAP_NONBLOCK | libc::MAP_LOCKED;
+        self.flags & POPULATING == libc::MAP_POPULATE
+            && self.protection & libc::PROT_WRITE == 0
+            && settings::get().is_some_and(|settings| settings.fetches)
+            && !past_libc::is_filtered()
+            && self.candidate().is_some_and(|candidate| candidate.is_whole)
     }
-    let Some(part) = protectable(mapped, size, settings::data_range(path)) else { return };
+}
+
+/// Arms the mapping if it is one of a large data file; the optimizer is asked for all of it if `is_populated`. The answer is
+/// whether it is armed. Leaves errno alone.
+pub fn consider(mapped: &Mapped, is_populated: bool) -> bool {
+    if past_libc::is_filtered() && mapped.is_data() {
+        handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::Filtered));
+        return false;
+    }
+    let Some(Candidate { part, file, settings, .. }) = mapped.candidate() else { return false };
     settle_inheritance();
     if handover::segment().is_some() {
         // Another optimizer may have come since: it is told of all mappings, not of this one alone.
@@ -53,23 +97,24 @@ pub fn consider(mapped: &Mapped) {
     }
     let Ok(connection) = handover::connect() else {
         // Without a segment there is no optimizer to tell either; the supervisor reports its death.
-        return handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::NotEnrolled));
+        handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::NotEnrolled));
+        return false;
     };
-    match arm(mapped, part, (status.st_dev, status.st_ino), settings, &connection) {
-        Ok(()) => {}
+    match arm(mapped, part, file, settings, &connection, is_populated) {
+        Ok(()) => true,
         // What the report then lacks is a line about a file that was not accelerated either.
-        Err(why) => drop(connection.refuse(why, mapped.file)),
+        Err(why) => {
+            let _ = connection.refuse(why, mapped.file);
+            false
+        }
     }
 }
 
 /// The part of the mapping to protect, in bytes from its start: whole pages inside the file and the process data
 /// range.
 fn protectable(mapped: &Mapped, size: u64, range: (u64, u64)) -> Option<(u64, u64)> {
-    let length = mapped.length as u64;
-    let in_file =
-        size.saturating_sub(mapped.offset).min(length).next_multiple_of(PAGE).min(length.next_multiple_of(PAGE));
     let start = range.0.saturating_sub(mapped.offset) / PAGE * PAGE;
-    let end = range.1.saturating_sub(mapped.offset).min(in_file).div_ceil(PAGE) * PAGE;
+    let end = range.1.saturating_sub(mapped.offset).min(mapped.in_file(size)).div_ceil(PAGE) * PAGE;
     (start.saturating_add(SHORTEST) <= end).then_some((start, end))
 }
 
@@ -79,6 +124,7 @@ fn arm(
     file: (u64, u64),
     settings: &settings::Settings,
     connection: &handover::Connection,
+    is_populated: bool,
 ) -> Result<(), Refusal> {
     let writable = mapped.protection & libc::PROT_WRITE != 0;
     let shared = mapped.flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
@@ -133,7 +179,12 @@ fn arm(
         Ok(()) => protect::perform(&held, Action::Close(whole)).map_err(|_| Refusal::ProtectFailed),
         Err(_) => Err(Refusal::NotEnrolled),
     };
-    if armed.is_err() {
+    if armed.is_ok() {
+        advice::recall(&held);
+        if is_populated {
+            advice::tell(&held, Advice::WillNeed, advice::part_of(&held));
+        }
+    } else {
         protect::lift(&held, &mut turn);
         drop(turn);
         handover::retract(held.slot());

@@ -184,6 +184,7 @@ pub fn describe(segment: &Segment, slot: usize, generation: u32, what: &registry
     shared.method.store(what.method as u32, Relaxed);
     shared.counted.store(generation, Relaxed);
     shared.trips.store(0, Relaxed);
+    shared.advice.store(0, Relaxed);
     shared.populated.store(0, Relaxed);
     shared.gain.store(0, Relaxed);
     shared.presence.clear();

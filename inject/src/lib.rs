@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), no_std)]
 
+pub mod advice;
 pub mod arming;
 /// Where atomics come from. `inject/models` compiles files of this crate with others.
 mod atomic {

@@ -34,6 +34,8 @@ pub struct Settings {
     pub min_file: u64,
     pub protect: Protect,
     pub populate: Populate,
+    /// The optimizer fetches what the program wants to have read in; else it only watches.
+    pub fetches: bool,
     /// LMDB readers get lock files of their own.
     pub private_lock: bool,
 }
@@ -63,6 +65,7 @@ static STORE: Store = Store {
         min_file: 32 << 20,
         protect: Protect::Auto,
         populate: Populate::Off,
+        fetches: false,
         private_lock: false,
     }),
 };
@@ -91,6 +94,7 @@ pub unsafe fn read(value: &CStr) {
                 settings.distance = bytes.next_multiple_of(precache_contract::PAGE).max(precache_contract::PAGE);
             }
             (b"private_lock", Some(wish)) => settings.private_lock = wish != 0,
+            (b"fetches", Some(wish)) => settings.fetches = wish != 0,
             (b"min_file", Some(bytes)) => settings.min_file = bytes,
             (b"socket", _) => complete.1 = !value.is_empty(),
             (b"protect", _) => {

@@ -3,6 +3,7 @@
 mod amounts;
 mod engines;
 mod failures;
+mod hints;
 mod memory;
 mod optimizer;
 mod patterns;

@@ -47,7 +47,7 @@ impl Shared {
     }
 
     fn takes_one(&self) {
-        self.0.trips.pop();
+        self.0.news.pop();
         self.0.sleeper.0.store(1, SeqCst);
     }
 

@@ -1,22 +1,65 @@
-//! The trips on their way from the reader's signal handlers to the optimizer.
+//! The news on their way from the reader to the optimizer: trips, from its signal handlers, and what the program advises.
 //!
 //! A bounded queue after Dmitry Vyukov's: every cell has a sequence number that says whose turn it is, so that a
-//! producer costs one compare-and-swap and never waits. When it is full the trip is dropped and the caller told.
+//! producer costs one compare-and-swap and never waits. When it is full the news is dropped and the caller told.
 
 use crate::atomic::{AtomicU64, Ordering::*};
 
-/// Trips that fit. A sequential reader leaves one per distance: 8 GiB of reading at the default.
+/// News that fit. A sequential reader leaves one per distance: 8 GiB of reading at the default.
 pub const CAPACITY: u64 = 1024;
 
-/// One checkpoint hit, or one of the first faults.
+/// One thing that happened to a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trip {
+pub struct News {
     /// Slot of the mapping in the segment's table.
     pub slot: u16,
-    /// Generation of that slot: a trip of a mapping that is gone is told apart.
+    /// Generation of that slot: news of a mapping that is gone is told apart.
     pub generation: u32,
-    /// File offset of the page, in bytes.
+    /// File offset in bytes: of the page, or of the part.
     pub offset: u64,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// One checkpoint hit, or one of the first faults.
+    Trip,
+    /// What the program says of so many bytes.
+    Advice(Advice, u64),
+}
+
+/// madvise(2), posix_fadvise(2) and their kin, as far as they say how a file will be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// No order in particular.
+    Normal = 1,
+    /// From lower to higher offsets.
+    Sequential = 2,
+    /// In no order.
+    Random = 3,
+    /// Soon.
+    WillNeed = 4,
+    /// Not soon: the program drops it from the page cache.
+    DontNeed = 5,
+}
+
+impl Advice {
+    const ALL: [Self; 5] = [Self::Normal, Self::Sequential, Self::Random, Self::WillNeed, Self::DontNeed];
+}
+
+impl What {
+    /// In a word: the length above, the kind in the lowest bits.
+    fn to_word(self) -> u64 {
+        match self {
+            Self::Trip => 0,
+            Self::Advice(advice, length) => length << 3 | advice as u64,
+        }
+    }
+
+    fn from_word(word: u64) -> Self {
+        let advice = Advice::ALL.into_iter().find(|&advice| advice as u64 == word & 7);
+        advice.map_or(Self::Trip, |advice| Self::Advice(advice, word >> 3))
+    }
 }
 
 #[repr(C)]
@@ -24,6 +67,7 @@ struct Cell {
     sequence: AtomicU64,
     offset: AtomicU64,
     mapping: AtomicU64,
+    what: AtomicU64,
 }
 
 /// Many producers (threads in signal context), one consumer (the optimizer).
@@ -41,7 +85,7 @@ pub struct Ring<const CELLS: usize = { CAPACITY as usize }> {
 impl<const CELLS: usize> Default for Ring<CELLS> {
     fn default() -> Self {
         let word = || AtomicU64::new(0);
-        let cell = |_| Cell { sequence: word(), offset: word(), mapping: word() };
+        let cell = |_| Cell { sequence: word(), offset: word(), mapping: word(), what: word() };
         Self { head: word(), tail: word(), cells: core::array::from_fn(cell) }
     }
 }
@@ -49,9 +93,9 @@ impl<const CELLS: usize> Default for Ring<CELLS> {
 impl<const CELLS: usize> Ring<CELLS> {
     const CAPACITY: u64 = CELLS as u64;
 
-    /// Adds a trip. `false`: the ring is full, and the optimizer has not looked for a long time; or so many others were
+    /// Adds news. `false`: the ring is full, and the optimizer has not looked for a long time; or so many others were
     /// faster, or what stands there makes so little sense, that no end is in sight.
-    pub fn push(&self, trip: Trip) -> bool {
+    pub fn push(&self, news: News) -> bool {
         let mut position = self.head.load(Relaxed);
         for _ in 0..Self::CAPACITY {
             let lap = position - position % Self::CAPACITY;
@@ -60,8 +104,9 @@ impl<const CELLS: usize> Ring<CELLS> {
             if sequence == lap {
                 match self.head.compare_exchange_weak(position, position + 1, Relaxed, Relaxed) {
                     Ok(_) => {
-                        cell.offset.store(trip.offset, Relaxed);
-                        cell.mapping.store(u64::from(trip.slot) << 32 | u64::from(trip.generation), Relaxed);
+                        cell.offset.store(news.offset, Relaxed);
+                        cell.mapping.store(u64::from(news.slot) << 32 | u64::from(news.generation), Relaxed);
+                        cell.what.store(news.what.to_word(), Relaxed);
                         cell.sequence.store(lap + 1, Release);
                         return true;
                     }
@@ -76,8 +121,8 @@ impl<const CELLS: usize> Ring<CELLS> {
         false
     }
 
-    /// Takes the oldest trip. Only the optimizer calls this, from one thread.
-    pub fn pop(&self) -> Option<Trip> {
+    /// Takes the oldest. Only the optimizer calls this, from one thread.
+    pub fn pop(&self) -> Option<News> {
         let position = self.tail.load(Relaxed);
         let lap = position - position % Self::CAPACITY;
         let cell = self.cells.get((position % Self::CAPACITY) as usize)?;
@@ -85,13 +130,15 @@ impl<const CELLS: usize> Ring<CELLS> {
             return None;
         }
         let mapping = cell.mapping.load(Relaxed);
-        let trip = Trip { slot: (mapping >> 32) as u16, generation: mapping as u32, offset: cell.offset.load(Relaxed) };
+        let (slot, generation) = ((mapping >> 32) as u16, mapping as u32);
+        let what = What::from_word(cell.what.load(Relaxed));
+        let news = News { slot, generation, offset: cell.offset.load(Relaxed), what };
         cell.sequence.store(lap.wrapping_add(Self::CAPACITY), Release);
         self.tail.store(position.wrapping_add(1), Relaxed);
-        Some(trip)
+        Some(news)
     }
 
-    /// Whether so many trips wait that the optimizer should look even though none of them triggers.
+    /// Whether so much waits that the optimizer should look even though no trip triggers.
     pub fn is_filling(&self) -> bool {
         self.head.load(Relaxed).wrapping_sub(self.tail.load(Relaxed)) >= Self::CAPACITY / 2
     }
@@ -109,8 +156,10 @@ mod tests {
         unsafe { Box::new_zeroed().assume_init() }
     }
 
-    fn trip(n: u64) -> Trip {
-        Trip { slot: (n % 7) as u16, generation: n as u32, offset: n * 4096 }
+    fn news(n: u64) -> News {
+        let advice = Advice::ALL.get((n % 6) as usize);
+        let what = advice.map_or(What::Trip, |&advice| What::Advice(advice, (1 << 50) - n));
+        News { slot: (n % 7) as u16, generation: n as u32, offset: n * 4096, what }
     }
 
     #[test]
@@ -119,9 +168,9 @@ mod tests {
         let mut expected = VecDeque::new();
         for n in 0..CAPACITY * 5 {
             let fits = expected.len() < CAPACITY as usize;
-            assert_eq!(ring.push(trip(n)), fits);
+            assert_eq!(ring.push(news(n)), fits);
             if fits {
-                expected.push_back(trip(n));
+                expected.push_back(news(n));
             }
             if n % 3 == 0 {
                 assert_eq!(ring.pop(), expected.pop_front());
@@ -142,7 +191,7 @@ mod tests {
                 let ring = &ring;
                 scope.spawn(move || {
                     for n in 0..EACH {
-                        while !ring.push(Trip { slot, generation: 1, offset: n }) {
+                        while !ring.push(News { slot, generation: 1, offset: n, what: What::Trip }) {
                             thread::yield_now();
                         }
                     }
@@ -151,7 +200,7 @@ mod tests {
             let mut seen: [Vec<u64>; 4] = Default::default();
             while seen.iter().map(Vec::len).sum::<usize>() < 4 * EACH as usize {
                 match ring.pop() {
-                    Some(trip) => seen[usize::from(trip.slot)].push(trip.offset),
+                    Some(news) => seen[usize::from(news.slot)].push(news.offset),
                     None => thread::yield_now(),
                 }
             }

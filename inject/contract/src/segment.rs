@@ -144,7 +144,7 @@ pub struct Counters {
     pub wakes: AtomicU64,
     /// Trips that found another thread at work on the same mapping and only let themselves through.
     pub contended: AtomicU64,
-    /// Trips that the full ring did not take.
+    /// Trips, and advice of the program, that the full ring did not take.
     pub lost: AtomicU64,
     /// Faults that went to the program's handler or the default action.
     pub forwarded: AtomicU64,
@@ -248,6 +248,8 @@ pub struct Mapping {
     pub offset: AtomicU64,
     /// Trips of this mapping.
     pub trips: AtomicU64,
+    /// Advice of the program that was passed on.
+    pub advice: AtomicU64,
     /// Bytes mapped ahead of the reader.
     pub populated: AtomicU64,
     pub letting_go: LettingGo,
@@ -267,7 +269,7 @@ pub struct Segment {
     pub token: AtomicU64,
     pub counters: Counters,
     pub mappings: [Mapping; MAPPINGS],
-    pub trips: Ring,
+    pub news: Ring,
 }
 
 impl Segment {

@@ -1,8 +1,8 @@
-//! Trips on their way to the optimizer: none is lost, none comes twice, and nobody sleeps while one waits.
+//! News on their way to the optimizer: none is lost, none comes twice or in part, and nobody sleeps while one waits.
 
 use loom::thread;
 use precache_models::AtomicU32;
-use precache_models::ring::{Ring, Trip};
+use precache_models::ring::{Advice, News, Ring, What};
 use precache_models::sleeper::Sleeper;
 use std::sync::Arc;
 
@@ -12,11 +12,13 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     bounded.check(model);
 }
 
-fn trip(slot: u16, offset: u64) -> Trip {
-    Trip { slot, generation: 1, offset }
+/// Trips of one slot, advice about the other.
+fn news(slot: u16, offset: u64) -> News {
+    let what = if slot == 0 { What::Trip } else { What::Advice(Advice::WillNeed, offset) };
+    News { slot, generation: 1, offset, what }
 }
 
-/// Two readers' threads leave trips while the optimizer takes them, more than fit at a time.
+/// Two of the reader's threads leave news while the optimizer takes them, more than fit at a time.
 fn two_readers_and_the_optimizer<const CELLS: usize>() {
     check(|| {
         let ring: Arc<Ring<CELLS>> = Arc::default();
@@ -24,29 +26,29 @@ fn two_readers_and_the_optimizer<const CELLS: usize>() {
             .map(|slot| {
                 let ring = ring.clone();
                 thread::spawn(move || {
-                    let left = (1..=2).filter(|&offset| ring.push(trip(slot, offset)));
-                    left.map(|offset| trip(slot, offset)).collect::<Vec<_>>()
+                    let left = (1..=2).filter(|&offset| ring.push(news(slot, offset)));
+                    left.map(|offset| news(slot, offset)).collect::<Vec<_>>()
                 })
             })
             .collect();
-        let mut taken: Vec<Trip> = (0..2).filter_map(|_| ring.pop()).collect();
-        let left: Vec<Vec<Trip>> = producers.into_iter().map(|producer| producer.join().unwrap()).collect();
+        let mut taken: Vec<News> = (0..2).filter_map(|_| ring.pop()).collect();
+        let left: Vec<Vec<News>> = producers.into_iter().map(|producer| producer.join().unwrap()).collect();
         taken.extend(std::iter::from_fn(|| ring.pop()));
         for (slot, left) in left.into_iter().enumerate() {
-            let of_slot: Vec<Trip> = taken.iter().copied().filter(|trip| usize::from(trip.slot) == slot).collect();
-            assert_eq!(of_slot, left, "trips that were left, and trips that were taken");
+            let of_slot: Vec<News> = taken.iter().copied().filter(|news| usize::from(news.slot) == slot).collect();
+            assert_eq!(of_slot, left, "news that was left, and news that was taken");
         }
     });
 }
 
 #[test]
-fn trips_arrive_once_and_in_order() {
+fn news_arrives_once_and_in_order() {
     two_readers_and_the_optimizer::<2>();
 }
 
 /// With a single cell, "filled" and "free for the next lap" are the same number.
 #[test]
-#[should_panic(expected = "trips that were left")]
+#[should_panic(expected = "news that was left")]
 fn one_cell_is_not_enough() {
     two_readers_and_the_optimizer::<1>();
 }
@@ -58,7 +60,7 @@ fn a_trip_and_a_sleeper(looks_after: bool) {
         let reader = shared.clone();
         let reader = thread::spawn(move || {
             let (ring, sleeper) = &*reader;
-            assert!(ring.push(trip(0, 1)));
+            assert!(ring.push(news(0, 1)));
             sleeper.take_wake()
         });
         let (ring, sleeper) = &*shared;

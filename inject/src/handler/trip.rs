@@ -7,7 +7,7 @@ use crate::registry::{self, Held, Turn};
 use crate::{handover, past_libc, pins, protect, sys};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::*;
-use precache_contract::ring::Trip;
+use precache_contract::ring::{News, What};
 use precache_contract::segment::{Refusal, Segment, WATCHES};
 use precache_contract::{PAGE, STEP};
 
@@ -102,8 +102,8 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
         // The trip is the new optimizer's first news, or nobody's.
         return attachment::check();
     }
-    let trip = Trip { slot: held.slot() as u16, generation: held.generation(), offset };
-    if !segment.trips.push(trip) {
+    let trip = News { slot: held.slot() as u16, generation: held.generation(), offset, what: What::Trip };
+    if !segment.news.push(trip) {
         segment.counters.lost.fetch_add(1, Relaxed);
         return match attachment::check() {
             None if attachment::is_lost() => None,
@@ -112,7 +112,7 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
         };
     }
     let triggering = !shared.watches.iter().any(|watch| watch.is_quiet(offset));
-    if (triggering || segment.trips.is_filling()) && segment.sleeper.take_wake() {
+    if (triggering || segment.news.is_filling()) && segment.sleeper.take_wake() {
         segment.counters.wakes.fetch_add(1, Relaxed);
         // Nobody woken: it is about to sleep and will look once more, or it is gone.
         if !sys::futex_wake(&segment.sleeper.0) {

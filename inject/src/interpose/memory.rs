@@ -1,12 +1,13 @@
 //! Calls that make, change or pin mappings.
 
 use crate::arming::{Mapped, consider, let_go};
-use crate::interpose;
+use crate::{advice, interpose, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
 
-/// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE` (Linux 5.14) stop with EFAULT at a protected page.
-const POPULATE: [c_int; 2] = [22, 23];
+/// Linux 5.14. Both stop with EFAULT at a protected page.
+const MADV_POPULATE_READ: c_int = 22;
+const MADV_POPULATE_WRITE: c_int = 23;
 
 fn failed() -> *mut c_void {
     libc::MAP_FAILED
@@ -21,8 +22,6 @@ pub enum Change {
         length: usize,
         flags: c_int,
     },
-    /// madvise(2): populating fails at protected pages.
-    Advice(c_int),
     /// Protecting or locking: from here on the program manages this mapping itself; locking fails at protected pages.
     Other,
 }
@@ -33,7 +32,6 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
         Change::Unmap if cfg!(feature = "sabotage-munmap-unnoticed") => return call(),
         Change::Other if cfg!(feature = "sabotage-mprotect-unnoticed") => return call(),
         Change::Unmap => None,
-        Change::Advice(advice) if !POPULATE.contains(&advice) => return call(),
         _ => Some(Refusal::Changed),
     };
     let fixed = match what {
@@ -48,9 +46,24 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
     result
 }
 
-/// mmap(2): the program's call, then ours.
+/// madvise(2) and its kin: 0, or it has failed.
+#[inline(never)] // One copy is enough for all who call this.
+pub fn advise(address: *const c_void, length: usize, number: c_int, call: &dyn Fn() -> c_int) -> c_int {
+    let (start, end) = (address as usize, (address as usize).saturating_add(length));
+    if [MADV_POPULATE_READ, MADV_POPULATE_WRITE].contains(&number) {
+        return change(Change::Other, address, length, call);
+    }
+    let result = call();
+    if let (0, Some(advice)) = (result, advice::of_memory(number)) {
+        preserving_errno(|| advice::about_memory(advice, start, end));
+    }
+    result
+}
+
+/// mmap(2): the program's call, then ours. `call` leaves out the flags that it is given.
+#[inline(never)] // As above.
 pub fn map(
-    call: impl FnOnce() -> *mut c_void,
+    call: &dyn Fn(c_int) -> *mut c_void,
     address: *const c_void,
     length: usize,
     protection: c_int,
@@ -58,21 +71,31 @@ pub fn map(
     file: c_int,
     offset: c_long,
 ) -> *mut c_void {
+    let mut mapped = Mapped { address: 0, length, protection, flags, file, offset: offset as u64 };
+    let is_ours = preserving_errno(|| mapped.is_populated_by_us());
+    let call = || call(if is_ours { libc::MAP_POPULATE } else { 0 });
     let result = if flags & libc::MAP_FIXED != 0 { change(Change::Unmap, address, length, call) } else { call() };
     if result != libc::MAP_FAILED {
-        let mapped = Mapped { address: result as usize, length, protection, flags, file, offset: offset as u64 };
-        preserving_errno(|| consider(&mapped));
+        mapped.address = result as usize;
+        preserving_errno(|| {
+            let is_armed = consider(&mapped, is_ours);
+            if is_ours && !is_armed {
+                // SAFETY: the mapping that the program has just asked for. As natively, mmap does not tell what cannot be read.
+                let _ = unsafe { sys::populate(mapped.address, length) };
+            }
+        });
     }
     result
 }
 
 /// errno as the program's call left it (a successful call may leave it as it was before).
-pub fn preserving_errno(work: impl FnOnce()) {
+pub fn preserving_errno<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the calling thread's own errno (errno(3)).
     unsafe {
         let errno = *libc::__errno_location();
-        work();
+        let result = work();
         *libc::__errno_location() = if cfg!(feature = "sabotage-errno-of-calls") { libc::EIO } else { errno };
+        result
     }
 }
 
@@ -81,8 +104,8 @@ interpose! {
     fn mmap(address: *mut c_void, length: usize, protection: c_int, flags: c_int, file: c_int, offset: c_long)
         -> *mut c_void; missing failed(); |next| {
         // SAFETY: the program's own call.
-        let call = || unsafe { next(address, length, protection, flags, file, offset) };
-        map(call, address, length, protection, flags, file, offset)
+        let call = |without: c_int| unsafe { next(address, length, protection, flags & !without, file, offset) };
+        map(&call, address, length, protection, flags, file, offset)
     }
 }
 
@@ -91,8 +114,8 @@ interpose! {
     fn mmap64(address: *mut c_void, length: usize, protection: c_int, flags: c_int, file: c_int, offset: c_long)
         -> *mut c_void; missing failed(); |next| {
         // SAFETY: the program's own call.
-        let call = || unsafe { next(address, length, protection, flags, file, offset) };
-        map(call, address, length, protection, flags, file, offset)
+        let call = |without: c_int| unsafe { next(address, length, protection, flags & !without, file, offset) };
+        map(&call, address, length, protection, flags, file, offset)
     }
 }
 
@@ -143,7 +166,15 @@ interpose! {
     /// madvise(2).
     fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        change(Change::Advice(advice), address, length, || unsafe { next(address, length, advice) })
+        advise(address, length, advice, &|| unsafe { next(address, length, advice) })
+    }
+}
+
+interpose! {
+    /// posix_madvise(3): an error number, or 0. Its numbers are those of madvise(2), as far as they are of interest here.
+    fn posix_madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing libc::ENOSYS; |next| {
+        // SAFETY: the program's own call.
+        advise(address, length, advice, &|| unsafe { next(address, length, advice) })
     }
 }
 

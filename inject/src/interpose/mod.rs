@@ -1,6 +1,7 @@
 //! The exported functions that stand in front of libc's, by subject. Each does its part and leaves the rest to the
 //! next library, with its result and errno.
 
+pub mod advice;
 pub mod buffers;
 #[cfg(target_arch = "x86_64")]
 pub mod execl;

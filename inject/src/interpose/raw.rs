@@ -1,8 +1,9 @@
 //! syscall(2): libc's door to calls that it has no function for, or that a program wants to make by number. Those that
 //! have an interposer get here what they get there; all others pass through as if nothing were in between.
 
+use super::advice::{advise_file, read_ahead};
 use super::buffers::{parts, prepare_parts, slice, with, with_buffer};
-use super::memory::{Change, change, map};
+use super::memory::{Change, advise, change, map};
 use super::messages::{prepare_message, prepare_messages};
 use super::programs::execute_target;
 use crate::arming::prepare_for_call;
@@ -92,6 +93,8 @@ extern "C" fn pass(number: c_long, _: c_long, buffer: c_long, length: c_long) ->
             | libc::SYS_mprotect
             | libc::SYS_pkey_mprotect
             | libc::SYS_madvise
+            | libc::SYS_fadvise64
+            | libc::SYS_readahead
             | libc::SYS_mlock
             | libc::SYS_mlock2
             | libc::SYS_mlockall
@@ -152,7 +155,8 @@ unsafe extern "C" fn concerned(
                 with(|| prepare_for_call(parts(slice(local, c as usize)).chain(parts(slice(remote, own)))), call)
             }
             libc::SYS_mmap => {
-                map(|| call() as *mut c_void, address, length, c as c_int, d as c_int, e as c_int, f) as isize
+                let call = |without: c_int| next(number, a, b, c, d & !c_long::from(without), e, f) as *mut c_void;
+                map(&call, address, length, c as c_int, d as c_int, e as c_int, f) as isize
             }
             libc::SYS_munmap => change(Change::Unmap, address, length, call),
             libc::SYS_mremap => {
@@ -164,7 +168,9 @@ unsafe extern "C" fn concerned(
             | libc::SYS_mlock2
             | libc::SYS_remap_file_pages => change(Change::Other, address, length, call),
             libc::SYS_mlockall => change(Change::Other, core::ptr::null(), usize::MAX, call),
-            libc::SYS_madvise => change(Change::Advice(c as c_int), address, length, call),
+            libc::SYS_madvise => advise(address, length, c as c_int, &|| call() as c_int) as isize,
+            libc::SYS_fadvise64 => advise_file(a as c_int, b, c, d as c_int, || call() as c_int) as isize,
+            libc::SYS_readahead => read_ahead(a as c_int, b, c as usize, call),
             libc::SYS_io_uring_setup | libc::SYS_io_setup => {
                 let result = call();
                 if result != -1 {

@@ -12,6 +12,13 @@ use std::sync::Arc;
 /// Names the stream that chunks belong to: reader, mapping, stream.
 pub type Lane = (u64, u32, u32);
 
+/// What waits in a lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Queued {
+    pub extents: usize,
+    pub bytes: u64,
+}
+
 /// A chunk to be fetched, of which file and for whom.
 pub struct Job {
     pub file: Arc<DataFile>,
@@ -66,6 +73,15 @@ impl Lanes {
                 has_gaps,
             }),
         }
+    }
+
+    /// What is still queued for a lane.
+    pub fn queued(&self, lane: Lane) -> Queued {
+        let extents = self.queues.iter().filter(|queue| queue.lane == lane).flat_map(|queue| &queue.extents);
+        extents.fold(Queued::default(), |sum, extent| Queued {
+            extents: sum.extents + 1,
+            bytes: sum.bytes + (extent.end - extent.start),
+        })
     }
 
     /// Forgets what is still queued for lanes that `is_over`.

@@ -1,7 +1,7 @@
 //! The threads that keep requests in flight on one mount: as many as bring bandwidth, and as few as that takes.
 
 use super::file::{Account, DataFile};
-use super::lanes::{Job, Lane, Lanes};
+use super::lanes::{Job, Lane, Lanes, Queued};
 use super::ways::{Engines, Way};
 use super::{Failure, LARGE_PIECE, MOST_PIECES, Traffic};
 use crate::policy::congestion::{Answered, Congestion, Estimate};
@@ -78,6 +78,11 @@ impl Pool {
         self.inner.staff(&mut state);
         drop(state);
         self.inner.work.notify_all();
+    }
+
+    /// What is still queued for a lane.
+    pub fn queued(&self, lane: Lane) -> Queued {
+        self.inner.lock().lanes.queued(lane)
     }
 
     /// Forgets what is still queued for lanes that `is_over`.

@@ -5,11 +5,13 @@
 //! of one length between them, make a stride, forward or backward; one record without an end is sequential reading.
 //! From then on it has a **course**, and is met at checkpoints alone, where it either is as expected or is learned anew.
 
+mod advised;
 mod course;
 mod learning;
 mod request;
 mod thresholds;
 
+use self::advised::Advised;
 use self::course::{Course, Stream};
 use self::learning::{LONG, Learning};
 pub use self::thresholds::Thresholds;
@@ -54,6 +56,7 @@ pub struct Streams {
     earlier: u64,
     is_distance_auto: bool,
     streams: Vec<Stream>,
+    advised: Advised,
     short: learning::ShortRuns,
     next_id: StreamId,
     /// Stream of the last trip.
@@ -82,6 +85,7 @@ impl Streams {
             earlier: distance,
             is_distance_auto,
             streams: Vec::new(),
+            advised: Advised::default(),
             short: Default::default(),
             next_id: 0,
             latest: None,
@@ -127,7 +131,10 @@ impl Streams {
                         index
                     }
                     None => {
-                        let course = self.course_from(position);
+                        let course = match self.course_from(position) {
+                            Course::Unknown => self.course_by_word(position),
+                            known => known,
+                        };
                         self.begin(position, course, &mut decision.over)
                     }
                 }

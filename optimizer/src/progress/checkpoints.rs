@@ -32,6 +32,8 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub trips: u64,
+    /// Advice of the program.
+    pub advice: u64,
     /// Bytes mapped ahead of it.
     pub populated: u64,
     /// What that gains, in thousandths; 0: not known.
@@ -100,6 +102,7 @@ impl Shared {
         let mapping = self.segment().mappings.get(usize::from(id.slot))?;
         (mapping.counted.load(Relaxed) == id.generation).then(|| Tally {
             trips: mapping.trips.load(Relaxed),
+            advice: mapping.advice.load(Relaxed),
             populated: mapping.populated.load(Relaxed),
             gain: mapping.gain.load(Relaxed),
         })
@@ -143,11 +146,12 @@ impl Checkpoints {
 
     fn drain(&self, news: &mut Vec<Progress>) {
         // No more than fit: a reader that goes on filling the ring does not fill our memory.
-        let trips = std::iter::from_fn(|| self.shared.segment().trips.pop()).take(CAPACITY as usize);
-        for trip in trips {
+        let told = std::iter::from_fn(|| self.shared.segment().news.pop()).take(CAPACITY as usize);
+        for one in told {
             news.push(Progress {
-                mapping: MappingId { slot: trip.slot, generation: trip.generation },
-                offset: trip.offset,
+                mapping: MappingId { slot: one.slot, generation: one.generation },
+                offset: one.offset,
+                what: one.what,
             });
         }
     }

@@ -4,6 +4,7 @@ pub mod checkpoints;
 
 use crate::engine::Lane;
 use crate::policy::stream::{StreamId, Thresholds};
+use precache_contract::ring::What;
 
 /// Names one mapping of one reader for as long as it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,11 +20,13 @@ impl MappingId {
     }
 }
 
-/// A reader touched the byte at this offset of the file behind the mapping.
+/// A reader touched the byte at this offset of the file behind the mapping; or the program said how it will read from
+/// there on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub mapping: MappingId,
     pub offset: u64,
+    pub what: What,
 }
 
 /// Tells where one reader is.

@@ -81,6 +81,8 @@ pub struct MappingReport {
     pub streams: usize,
     /// Data faults before the first stream's first request.
     pub faults_before_first_request: Option<u32>,
+    /// What the program advised about it (madvise, posix_fadvise, MAP_POPULATE).
+    pub advice: u64,
     /// Bytes mapped ahead of the reader.
     pub populated: u64,
     /// How many times as fast it was with that as without, where that was measured.

@@ -6,10 +6,11 @@ use crate::engine::{Account, Audience, DataFile, Lane, Pool};
 use crate::options::{DataRange, Mode, RunOptions};
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
-use crate::policy::stream::{Streams, Thresholds};
+use crate::policy::stream::{Decision, StreamId, Streams, Thresholds};
 use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
 use precache_contract::PAGE;
+use precache_contract::ring::Advice;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,7 +39,14 @@ pub struct Feeder {
     /// Hears what is cached, if the reader maps pages ahead of itself; and whether its checkpoints lie so that it can.
     listener: Option<Arc<dyn Audience>>,
     is_distance_auto: bool,
+    /// What the program said last that it will need.
+    wanted: Range<u64>,
 }
+
+/// The lane of what the program says that it will need, and how many parts may be queued there: of a program that says so
+/// faster than the storage delivers, the rest is read as it comes to it.
+const WANTED: StreamId = StreamId::MAX;
+const MOST_WANTED: usize = 1024;
 
 /// Farthest checkpoints of a reader that maps pages ahead of itself, at each of them. Mapping so much takes a fraction of a
 /// millisecond, during which signals wait.
@@ -73,7 +81,21 @@ impl Feeder {
         listener.iter().for_each(|listener| file.audiences.add(listener));
         let (begun, told) = (Instant::now(), (0, Vec::new()));
         let (mode, is_distance_auto) = (options.mode, options.distance_auto);
-        Self { mapping, reader, file, account, pool, mode, streams, retainer, begun, told, listener, is_distance_auto }
+        Self {
+            mapping,
+            reader,
+            file,
+            account,
+            pool,
+            mode,
+            streams,
+            retainer,
+            begun,
+            told,
+            listener,
+            is_distance_auto,
+            wanted: 0..0,
+        }
     }
 
     /// Says where news is urgent before there is any.
@@ -98,6 +120,11 @@ impl Feeder {
             self.streams.measured(estimate);
         }
         let decision = self.streams.observe(offset, self.begun.elapsed());
+        self.carry_out(decision, source);
+        self.retainer.go_on(source);
+    }
+
+    fn carry_out(&mut self, decision: Decision, source: &dyn ProgressSource) {
         if !decision.over.is_empty() {
             self.pool.forget(|lane| decision.over.iter().any(|&stream| lane == self.lane(stream)));
             for &stream in &decision.over {
@@ -117,7 +144,40 @@ impl Feeder {
             source.expect(self.mapping, told.0, &mut told.1.iter().cloned());
             self.told = told;
         }
-        self.retainer.go_on(source);
+    }
+
+    /// The program has said how it will read this part of the file.
+    pub fn advise(&mut self, advice: Advice, part: Range<u64>, source: &dyn ProgressSource) {
+        let part = part.start.min(self.file.size)..part.end.min(self.file.size);
+        if self.mode != Mode::On || part.is_empty() {
+            return;
+        }
+        match advice {
+            Advice::Normal | Advice::Sequential | Advice::Random => {
+                let decision = self.streams.advise(part, advice);
+                self.carry_out(decision, source);
+            }
+            Advice::WillNeed => self.fetch(part),
+            Advice::DontNeed => {
+                self.file.kept.remove(&part);
+                self.file.audiences.tell_gone(&part);
+            }
+        }
+    }
+
+    /// Fetches all of it, in order, as far as there is room. The reader's windows take turns with it.
+    fn fetch(&mut self, part: Range<u64>) {
+        let queued = self.pool.queued(self.lane(WANTED));
+        let is_on_its_way = queued.extents > 0 && self.wanted.start <= part.start && part.end <= self.wanted.end;
+        if is_on_its_way || queued.extents >= MOST_WANTED {
+            return;
+        }
+        self.wanted = part.clone();
+        let room = self.retainer.room().saturating_sub(queued.bytes);
+        let part = part.start..part.end.min(part.start.saturating_add(room));
+        if !part.is_empty() {
+            self.pool.request(self.lane(WANTED), &self.file, &self.account, vec![part]);
+        }
     }
 
     /// Spacing of checkpoints.

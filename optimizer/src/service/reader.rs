@@ -173,6 +173,7 @@ impl Reader {
         let mappings = self.uses().into_iter().map(|used| (self.shared.tally_of(used.id).unwrap_or(used.tally), used));
         let mappings = mappings.map(|(tally, used)| MappingReport {
             trips: tally.trips,
+            advice: tally.advice,
             populated: tally.populated,
             populate_gain: (tally.gain > 0).then_some(f64::from(tally.gain) / 1000.0),
             file: used.record.path.clone(),

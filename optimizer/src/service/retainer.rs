@@ -94,15 +94,28 @@ impl Retainer {
         self.mapping.lane(self.reader, stream)
     }
 
-    /// The budget, if what is held and what is on its way exceed it.
-    fn exceeded(&self) -> Option<u64> {
-        let budget = self.files.memory.budget().min(self.limit);
+    /// Bytes that may be fetched now without anything being dropped for them.
+    pub fn room(&self) -> u64 {
+        self.budget().saturating_sub(self.files.held.bytes() + self.coming())
+    }
+
+    fn budget(&self) -> u64 {
+        self.files.memory.budget().min(self.limit)
+    }
+
+    /// Bytes that are requested for this mapping's streams and not there yet.
+    fn coming(&self) -> u64 {
         let missing = |part: &Range<u64>| {
             let kept: u64 = self.file.kept.within(part).iter().map(|kept| kept.end - kept.start).sum();
             part.end - part.start - kept
         };
-        let coming: u64 = self.windows.values().flatten().flatten().map(missing).sum();
-        (self.files.held.bytes() + coming > budget).then_some(budget)
+        self.windows.values().flatten().flatten().map(missing).sum()
+    }
+
+    /// The budget, if what is held and what is on its way exceed it.
+    fn exceeded(&self) -> Option<u64> {
+        let budget = self.budget();
+        (self.files.held.bytes() + self.coming() > budget).then_some(budget)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::options::{Populate, RunOptions};
 use crate::progress::checkpoints::{Checkpoints, Listener, Shared, Tally};
 use crate::progress::{MappingId, Progress, ProgressSource};
 use crossbeam::channel::Receiver;
+use precache_contract::ring::What;
 use precache_contract::segment::Method;
 use std::collections::HashMap;
 use std::fs::File;
@@ -90,7 +91,13 @@ impl Worker {
             }
             for progress in early.drain(..).chain(news.drain(..)).collect::<Vec<_>>() {
                 match feeders.get_mut(&progress.mapping) {
-                    Some(feeder) => feeder.observe(progress.offset, &source),
+                    Some(feeder) => match progress.what {
+                        What::Trip => feeder.observe(progress.offset, &source),
+                        What::Advice(advice, length) => {
+                            let part = progress.offset..progress.offset.saturating_add(length);
+                            feeder.advise(advice, part, &source);
+                        }
+                    },
                     None if early.len() < EARLY && source.is_mapped(progress.mapping) => early.push(progress),
                     None => {}
                 }

@@ -8,7 +8,7 @@ use super::Injection;
 use super::launch::{environment as inherited, set_variable, variable};
 use super::library::preload;
 use super::optimizer::Optimizer;
-use crate::options::RunOptions;
+use crate::options::{Mode, RunOptions};
 use precache_contract::settings::CAPACITY;
 
 /// The library has no room for all that it should be told.
@@ -42,6 +42,7 @@ pub fn of_readers(options: &RunOptions, optimizer: &Optimizer, library: &Path) -
     settings.add("min_file", options.min_file.to_string());
     settings.add("protect", options.protect.name());
     settings.add("populate", options.populate.name());
+    settings.add("fetches", u8::from(options.mode == Mode::On).to_string());
     settings.add("private_lock", u8::from(options.private_lock).to_string());
     for glob in &options.data {
         settings.add("data", glob);

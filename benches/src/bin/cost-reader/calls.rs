@@ -83,8 +83,9 @@ fn measure_all(place: &str, text: *mut u8) -> anyhow::Result<()> {
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
     let (part, message) = (&raw const part, &raw mut message);
+    let page = (text.addr() & !(PAGE - 1)) as *mut c_void;
     // SAFETY: in each call: a buffer of eight bytes that is a C string, a list of one part, a stream that stays open; the
-    // descriptor is none, so nothing is transferred.
+    // descriptor is none, so nothing is transferred. The advice is that which every mapping begins with.
     unsafe {
         measure("write", place, || libc::write(closed, buffer, 8));
         measure("read", place, || libc::read(closed, buffer, 8));
@@ -96,6 +97,7 @@ fn measure_all(place: &str, text: *mut u8) -> anyhow::Result<()> {
         measure("fwrite", place, || fwrite_unlocked(buffer, 1, 8, stream));
         measure("fputs", place, || fputs_unlocked(text.cast(), stream));
         measure("fprintf", place, || libc::fprintf(stream, c"%s".as_ptr(), text.cast::<c_char>()));
+        measure("madvise", place, || libc::madvise(page, PAGE, libc::MADV_NORMAL));
         if place == "stack" {
             measure("syscall(SYS_getppid)", "none", || libc::syscall(libc::SYS_getppid));
         }

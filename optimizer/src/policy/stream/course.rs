@@ -131,16 +131,20 @@ impl Streams {
 
     /// The reader has come to `position`: what that says about its course.
     pub(super) fn go_on(&mut self, index: usize, position: u64, decision: &mut Decision) {
+        if self.streams[index].is_known() && self.enters_disorder(index, position) {
+            return self.learn_anew(index, position, decision);
+        }
         let at_checkpoint = self.is_checkpoint(position);
         let storage = self.storage;
         let room = self.room_after(position);
+        let is_random = self.advised.is_random(self.plan.offset(position));
         let stream = &mut self.streams[index];
         let ahead = stream.last.abs_diff(position);
         match &mut stream.course {
             Course::Unknown => match stream.learning.trip(position, room) {
                 Step::Learning => {}
                 Step::Sequential => {
-                    if stream.windows.is_some() {
+                    if stream.windows.is_some() || is_random {
                         stream.course = Course::Forward { misses: 0 };
                     }
                 }
@@ -204,7 +208,7 @@ impl Streams {
     }
 
     /// The stream does not go as it went.
-    fn learn_anew(&mut self, index: usize, position: u64, decision: &mut Decision) {
+    pub(super) fn learn_anew(&mut self, index: usize, position: u64, decision: &mut Decision) {
         let room = self.room_after(position);
         let stream = &mut self.streams[index];
         decision.over.push(stream.id);

@@ -13,12 +13,15 @@ impl Streams {
     pub(super) fn request(&mut self, index: usize, now: Duration) -> Option<Vec<Range<u64>>> {
         let length = self.plan.length();
         let proof = self.proof(index);
+        let is_random = |position| self.advised.is_random(self.plan.offset(position));
+        let (may_be_random, has_shown_itself) =
+            (is_random(self.streams[index].last), is_random(self.streams[index].first));
         let stream = &mut self.streams[index];
         let run = stream.last.abs_diff(stream.first);
         if run >= LONG {
             self.short = Default::default();
         }
-        if stream.windows.is_none() && !stream.is_known() && !stream.learning.proves(proof) {
+        if stream.windows.is_none() && !stream.is_known() && (may_be_random || !stream.learning.proves(proof)) {
             return None;
         }
         let (backward, share) = (stream.is_backward(), stream.share());
@@ -53,7 +56,8 @@ impl Streams {
             _ if backward => backward_pieces(part, self.storage.chunk),
             _ => vec![part],
         };
-        Some(pieces.into_iter().flat_map(|piece| self.plan.extents(piece)).collect())
+        let extents = pieces.into_iter().flat_map(|piece| self.plan.extents(piece)).collect();
+        Some(if has_shown_itself { extents } else { self.advised.ordered(extents) })
     }
 
     /// Bytes in a row that a stream must show before anything is fetched for it: more than others that began and did not
