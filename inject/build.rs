@@ -5,5 +5,7 @@ fn main() {
     println!("cargo:rustc-link-arg=-Wl,-z,now");
     // Stays loaded while its handler is installed, whatever the program closes.
     println!("cargo:rustc-link-arg=-Wl,-z,nodelete");
+    // The two ends of the table of functions to look up (`next.rs`) are nobody else's.
+    println!("cargo:rustc-link-arg=-Wl,-z,start-stop-visibility=hidden");
     println!("cargo:rerun-if-changed=build.rs");
 }

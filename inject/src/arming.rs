@@ -213,11 +213,16 @@ pub struct ForCall {
     pub opened: bool,
 }
 
-/// Before a system call that accesses these buffers, given by address and length: checkpoints in them are hit now.
-/// `None`: nothing of ours is there.
+/// Whether any of these buffers, given by address and length, may lie in an armed mapping: all that most calls ask.
+#[inline(always)]
+pub fn is_any_armed(mut buffers: impl Iterator<Item = (usize, usize)>) -> bool {
+    buffers.any(|(address, length)| registry::overlaps(address, address.saturating_add(length)))
+}
+
+/// Before a system call that accesses these buffers: checkpoints in them are hit now. `None`: nothing of ours is there.
 #[inline]
 pub fn prepare_for_call(buffers: impl Iterator<Item = (usize, usize)> + Clone) -> Option<ForCall> {
-    if registry::is_empty() || cfg!(feature = "sabotage-buffers-stay-closed") {
+    if !is_any_armed(buffers.clone()) || cfg!(feature = "sabotage-buffers-stay-closed") {
         return None;
     }
     let ranges = buffers.map(|(address, length)| (address, address.saturating_add(length)));

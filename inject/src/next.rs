@@ -25,14 +25,38 @@ impl Next {
     }
 
     /// Its address; `None` when no library has it.
+    #[inline(always)]
     pub fn address(&self) -> Option<*mut c_void> {
-        let mut address = self.address.load(Acquire);
-        if address.is_null() {
-            // SAFETY: a C string and a handle that dlsym(3) defines.
-            address = unsafe { dlsym(NEXT, self.name.as_ptr()) };
-            self.address.store(address, Release);
-        }
+        let address = self.address.load(Acquire);
+        if address.is_null() { self.look_up() } else { Some(address) }
+    }
+
+    #[cold]
+    #[inline(never)] // One copy is enough for all who ask.
+    fn look_up(&self) -> Option<*mut c_void> {
+        // SAFETY: a C string and a handle that dlsym(3) defines.
+        let address = unsafe { dlsym(NEXT, self.name.as_ptr()) };
+        self.address.store(address, Release);
         (!address.is_null()).then_some(address)
+    }
+}
+
+/// Looks up all of them: dlsym takes the loader's lock, which a signal handler that calls one of our functions first may
+/// have interrupted.
+#[cfg(feature = "preload")]
+pub fn look_up_all() {
+    unsafe extern "C" {
+        #[link_name = "__start_precache_next"]
+        static FIRST: u8;
+        #[link_name = "__stop_precache_next"]
+        static END: u8;
+    }
+    let (first, end) = ((&raw const FIRST).cast::<Next>(), (&raw const END).cast::<Next>());
+    // SAFETY: the linker's names for the two ends of the section, in which `interpose!` puts these one behind the other,
+    // and nobody else puts anything.
+    let all = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
+    for next in all {
+        next.look_up();
     }
 }
 
@@ -57,17 +81,8 @@ macro_rules! interpose {
         /// As for the function of this name.
         #[cfg_attr(feature = "preload", unsafe(no_mangle))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-            // Looked up when the library is loaded: dlsym takes the loader's lock, which a signal handler that calls this
-            // function first may have interrupted.
-            #[cfg(feature = "preload")]
-            #[unsafe(link_section = ".init_array")]
+            #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
             #[used]
-            static LOOK_UP: extern "C" fn() = {
-                extern "C" fn look_up() {
-                    NEXT.address();
-                }
-                look_up
-            };
             static NEXT: $crate::next::Next = {
                 // SAFETY: the bytes end in the one zero byte that is added here.
                 let name = unsafe {

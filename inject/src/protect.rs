@@ -30,7 +30,7 @@ pub fn perform(held: &Held, action: Action) -> sys::Result<()> {
         Action::Guard(at) => {
             let start = held.start() + at as usize;
             pins::each_unpinned(start, start + PAGE as usize, |from, to| {
-                held.set_guards(true);
+                held.note_guard(at);
                 // SAFETY: as above; `arming` chooses guards for shared mappings alone.
                 let _ = unsafe { sys::guard_install(from, to - from) };
             });
@@ -47,7 +47,7 @@ pub fn open(held: &Held, span: Span) -> sys::Result<()> {
     // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
     unsafe {
         sys::mprotect(start, length, held.protection())?;
-        if held.has_guards() {
+        if held.has_guards(span) {
             sys::guard_remove(start, length)?;
         }
     }
@@ -100,13 +100,15 @@ pub fn wanted(protect: Protect, length: usize, guards_are_safe: bool) -> Method 
 
 /// Whether a guard can be placed in the held mapping, which is registered for guards. Whoever meets it meanwhile trips.
 pub fn guards_work(held: &Held) -> bool {
-    held.set_guards(true);
+    held.note_guard(0);
     // SAFETY: `held` keeps the range mapped, and only mappings where guards are safe are registered for them.
     let (tried, removed) = unsafe {
         let tried = sys::guard_install(held.start(), PAGE as usize);
         (tried, tried.and_then(|()| sys::guard_remove(held.start(), PAGE as usize)))
     };
     // One that was placed and cannot be removed is kept in mind.
-    held.set_guards(tried.is_ok() && removed.is_err());
+    if tried.is_err() || removed.is_ok() {
+        held.forget_guards();
+    }
     removed.is_ok()
 }

@@ -3,7 +3,7 @@
 
 use crate::{settings, sys};
 use core::ffi::{CStr, c_char, c_int};
-use core::mem::size_of;
+use core::mem::{MaybeUninit, size_of, size_of_val};
 
 /// What names a program: as execve(2), execvp(3), execveat(2) or fexecve(3) take it.
 #[derive(Clone, Copy)]
@@ -196,44 +196,50 @@ fn find(name: &CStr) -> Option<sys::Descriptor> {
     })
 }
 
-/// A structure of the ELF format at this offset.
-fn read<T: Copy>(file: c_int, offset: u64) -> Option<T> {
-    let mut value = core::mem::MaybeUninit::<T>::zeroed();
-    // SAFETY: as many bytes as the structure has, all of them zero so far.
-    let bytes = unsafe { core::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
-    let complete = sys::read_at(file, bytes, offset) == Ok(size_of::<T>());
+/// Structures of the ELF format from this offset on: as many as there are, and as there is room for.
+fn read<T: Copy>(file: c_int, offset: u64, room: &mut [MaybeUninit<T>]) -> &[T] {
+    // SAFETY: as many bytes as the room has, all of them zero so far.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<u8>(), size_of_val(room)) };
+    let length = sys::read_at(file, bytes, offset).unwrap_or(0);
     // SAFETY: callers ask for structures of integers, for which all bytes are values.
-    complete.then(|| unsafe { value.assume_init() })
+    unsafe { core::slice::from_raw_parts(room.as_ptr().cast::<T>(), length.min(size_of_val(room)) / size_of::<T>()) }
+}
+
+/// Room for so many.
+const fn room<T, const COUNT: usize>() -> [MaybeUninit<T>; COUNT] {
+    [const { MaybeUninit::zeroed() }; COUNT]
 }
 
 /// Where the file keeps the names that the dynamic loader needs, libraries and symbols: offset and length (elf(5)).
 fn names_of(file: c_int) -> Option<(u64, u64)> {
     const NAMES_ADDRESS: u64 = 5;
     const NAMES_LENGTH: u64 = 10;
-    let header: libc::Elf64_Ehdr = read(file, 0)?;
-    if !header.e_ident.starts_with(b"\x7fELF\x02") {
-        return None;
-    }
-    let segments = || {
-        (0..u64::from(header.e_phnum.min(64))).map_while(move |n| {
-            read::<libc::Elf64_Phdr>(file, header.e_phoff + n * size_of::<libc::Elf64_Phdr>() as u64)
-        })
-    };
-    let dynamic = segments().find(|segment| segment.p_type == libc::PT_DYNAMIC)?;
+    /// Entries of the dynamic section that are read at a time, and how often.
+    const PIECE: usize = 64;
+    const PIECES: u64 = 4;
+    let mut header = room::<libc::Elf64_Ehdr, 1>();
+    let header = read(file, 0, &mut header).first().filter(|header| header.e_ident.starts_with(b"\x7fELF\x02"))?;
+    let mut segments = room::<libc::Elf64_Phdr, 64>();
+    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(64)))?);
+    let dynamic = segments.iter().find(|segment| segment.p_type == libc::PT_DYNAMIC)?;
     let (mut address, mut length) = (None, None);
-    for n in 0..(dynamic.p_filesz / 16).min(256) {
-        match read::<[u64; 2]>(file, dynamic.p_offset + n * 16)? {
-            [0, _] => break,
-            [NAMES_ADDRESS, value] => address = Some(value),
-            [NAMES_LENGTH, value] => length = Some(value),
-            _ => {}
+    'entries: for piece in 0..PIECES {
+        let mut entries = room::<[u64; 2], PIECE>();
+        let offset = dynamic.p_offset + piece * size_of_val(&entries) as u64;
+        for entry in read(file, offset, &mut entries) {
+            match *entry {
+                [0, _] => break 'entries,
+                [NAMES_ADDRESS, value] => address = Some(value),
+                [NAMES_LENGTH, value] => length = Some(value),
+                _ => {}
+            }
         }
     }
     let address = address?;
-    let loaded = |segment: &libc::Elf64_Phdr| {
+    let loaded = |segment: &&libc::Elf64_Phdr| {
         segment.p_type == libc::PT_LOAD && (segment.p_vaddr..segment.p_vaddr + segment.p_filesz).contains(&address)
     };
-    let segment = segments().find(loaded)?;
+    let segment = segments.iter().find(loaded)?;
     Some((segment.p_offset + (address - segment.p_vaddr), length?.min(NAMES)))
 }
 

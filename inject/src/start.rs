@@ -1,8 +1,9 @@
-//! The constructor: reads the settings, puts the inherited mask in order, and tells the optimizer that the library was
-//! loaded. No handler is installed, no descriptor kept, no thread started before a data file is mapped.
+//! The constructor: looks up the functions that ours stand in front of, reads the settings, puts the inherited mask in
+//! order, and tells the optimizer that the library was loaded. No handler is installed, no descriptor kept, no thread
+//! started before a data file is mapped.
 
 use crate::handler::stand_in;
-use crate::{handover, settings};
+use crate::{handover, next, settings};
 use core::ffi::{CStr, c_char};
 
 unsafe extern "C" {
@@ -11,6 +12,7 @@ unsafe extern "C" {
 
 #[ctor::ctor(unsafe)]
 fn start() {
+    next::look_up_all();
     let off = variable(c"PRECACHE").is_some_and(|value| value.to_bytes() == b"off");
     if off {
         return;

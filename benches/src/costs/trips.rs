@@ -1,6 +1,6 @@
-//! The handler, over a bare fault whose handler opens the same bytes: measured in turn in one process.
+//! The handler, over a bare fault whose handler opens the same bytes, and over one whose handler wakes another process too:
+//! measured in turn in one process.
 
-use anyhow::Context;
 use serde::Deserialize;
 
 use super::{cost_reader, output_of, under_precache, warm_file};
@@ -16,11 +16,15 @@ const WOKEN: f64 = 3000.0;
 #[derive(Deserialize)]
 struct Round {
     bare: Option<f64>,
+    /// A bare fault that wakes.
+    waking: Option<f64>,
     quiet: Option<f64>,
     woken: Option<f64>,
     rearmed: Option<f64>,
     counts: Counts,
 }
+
+type Time = fn(&Round) -> Option<f64>;
 
 #[derive(Deserialize)]
 struct Counts {
@@ -37,28 +41,31 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         let words = under_precache(bench, &[&protection, "--distance=1M"], cost_reader(bench, "trips", &file));
         let output = output_of(&mut bench.programs.command(&words))?;
         let rounds: Vec<Round> = output.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        let bare = Spread::of(rounds.iter().filter_map(|round| round.bare)).context("no bare fault was measured")?;
-        let mut bar = |what: &str, time: &dyn Fn(&Round) -> Option<f64>, count: u64, most: Option<f64>| {
-            let over = rounds.iter().filter_map(|round| Some(time(round)? - round.bare?));
+        let mut bar = |what: &str, time: Time, (than, over): (&str, Time), count: u64, most: Option<f64>| {
             let requirement = match most {
-                Some(most) => format!("{protect}: a trip that {what} takes at most {most} ns more than a bare fault"),
+                Some(most) => format!("{protect}: a trip that {what} takes at most {most} ns more than {than}"),
                 None => format!("{protect}: a trip that {what}"),
             };
-            bars.push(match Spread::of(over) {
-                None => Bar::not_measured(requirement, "there was none"),
-                Some(over) => {
+            let more = rounds.iter().filter_map(|round| Some(time(round)? - over(round)?));
+            let least = Spread::of(rounds.iter().filter_map(over));
+            bars.push(match (Spread::of(more), least) {
+                (Some(more), Some(least)) => {
                     let measured = format!(
-                        "{:.0} ns ({:.0} to {:.0}, {} rounds, {count} trips), the bare fault {:.0} ns",
-                        over.median, over.least, over.most, over.count, bare.median
+                        "{:.0} ns ({:.0} to {:.0}, {} rounds, {count} trips), {than} {:.0} ns",
+                        more.median, more.least, more.most, more.count, least.median
                     );
-                    Bar::new(requirement, measured, most.map_or(Verdict::Met, |most| Verdict::is(over.median <= most)))
+                    Bar::new(requirement, measured, most.map_or(Verdict::Met, |most| Verdict::is(more.median <= most)))
                 }
+                _ => Bar::not_measured(requirement, "there was none"),
             });
         };
         let count = |which: fn(&Counts) -> u64| rounds.iter().map(|round| which(&round.counts)).sum();
-        bar("wakes nobody and closes nothing", &|round| round.quiet, count(|c| c.quiet), Some(QUIET));
-        bar("wakes the optimizer", &|round| round.woken, count(|c| c.woken), Some(WOKEN));
-        bar("closes a page again", &|round| round.rearmed, count(|c| c.rearmed), None);
+        let bare: (_, Time) = ("a bare fault", |round| round.bare);
+        let waking: (_, Time) = ("a bare fault that wakes a process", |round| round.waking);
+        bar("wakes nobody and closes nothing", |round| round.quiet, bare, count(|c| c.quiet), Some(QUIET));
+        bar("wakes the optimizer", |round| round.woken, bare, count(|c| c.woken), Some(WOKEN));
+        bar("wakes the optimizer", |round| round.woken, waking, count(|c| c.woken), Some(QUIET));
+        bar("closes a page again", |round| round.rearmed, bare, count(|c| c.rearmed), None);
     }
     Ok(bars)
 }

@@ -1,6 +1,7 @@
 //! A bounded set of spans that do not touch each other.
 
 use super::Action;
+use super::list::List;
 use precache_contract::PAGE;
 
 /// Spans kept at a time.
@@ -58,53 +59,56 @@ impl Span {
     }
 }
 
-/// Empty spans are unused places.
-pub struct Spans([Span; CAPACITY]);
+/// Spans that are not empty, and do not touch each other.
+pub struct Spans(List<Span, CAPACITY>);
 
 impl Spans {
     pub const fn new() -> Self {
-        Self([Span { start: 0, end: 0 }; CAPACITY])
+        Self(List::new(Span { start: 0, end: 0 }))
     }
 
-    /// Empties all places.
+    /// Holds none any more.
     pub fn forget(&mut self) {
-        for span in &mut self.0 {
-            *span = Span { start: 0, end: 0 };
-        }
+        self.0.clear();
     }
 
     /// Whether one span holds all of this.
     pub fn covers(&self, wanted: Span) -> bool {
-        self.0.iter().any(|span| span.start <= wanted.start && wanted.end <= span.end)
+        self.0.items().iter().any(|span| span.start <= wanted.start && wanted.end <= span.end)
     }
 
     /// The first part of `wanted` that no span holds.
     pub fn first_gap(&self, wanted: Span) -> Option<Span> {
         let mut from = wanted.start;
-        while let Some(span) = self.0.iter().find(|span| span.contains(from)) {
+        while let Some(span) = self.0.items().iter().find(|span| span.contains(from)) {
             from = span.end;
         }
-        let after = self.0.iter().filter(|span| !span.is_empty() && span.start > from).map(|span| span.start).min();
+        let after = self.0.items().iter().filter(|span| span.start > from).map(|span| span.start).min();
         let gap = Span { start: from, end: after.unwrap_or(wanted.end).min(wanted.end) };
         (!gap.is_empty()).then_some(gap)
     }
 
-    /// Opens what is missing of `wanted` and adds it. When there is no place left, the shortest span without a `recent`
-    /// page is closed again if that `may_close`, else what lies between this and the nearest is opened too. `true`: one
-    /// was closed.
-    pub fn insert(&mut self, wanted: Span, recent: &[u64], may_close: bool, apply: &mut dyn FnMut(Action)) -> bool {
+    /// Opens what is missing of `wanted`, which is not empty, and adds it. When there is no place left, the shortest span
+    /// without a `recent` page is closed again if it `may_close`, else what lies between this and the nearest is opened too.
+    /// `true`: one was closed.
+    pub fn insert(
+        &mut self,
+        wanted: Span,
+        recent: &[u64],
+        may_close: impl FnOnce() -> bool,
+        apply: &mut dyn FnMut(Action),
+    ) -> bool {
         let mut whole = wanted;
-        let mut closed = false;
-        if self.is_full(wanted) {
-            let forgotten = |span: &&mut Span| may_close && !recent.iter().any(|&page| span.contains(page));
-            match self.0.iter_mut().filter(forgotten).min_by_key(|span| span.length()) {
-                Some(span) => {
-                    apply(Action::Close(core::mem::take(span)));
-                    closed = true;
-                }
+        let mut closed = None;
+        if self.0.is_full() && !self.0.items().iter().any(|span| span.touches(wanted)) {
+            let forgotten = |span: &&Span| !recent.iter().any(|&page| span.contains(page));
+            let shortest = self.0.items().iter().filter(forgotten).min_by_key(|span| span.length()).copied();
+            closed = shortest.filter(|_| may_close()).and_then(|shortest| self.0.take(|&span| span == shortest));
+            match closed {
+                Some(span) => apply(Action::Close(span)),
                 None => {
-                    let nearest = self.0.iter().min_by_key(|span| span.distance(wanted)).copied().unwrap_or(wanted);
-                    whole = whole.hull(nearest);
+                    let nearest = self.0.items().iter().min_by_key(|span| span.distance(wanted));
+                    whole = nearest.map_or(wanted, |&nearest| whole.hull(nearest));
                 }
             }
         }
@@ -113,19 +117,11 @@ impl Spans {
             apply(Action::Open(gap));
             rest.start = gap.end;
         }
-        for span in &mut self.0 {
-            if span.touches(whole) {
-                whole = whole.hull(core::mem::take(span));
-            }
+        while let Some(span) = self.0.take(|span| span.touches(whole)) {
+            whole = whole.hull(span);
         }
-        if let Some(place) = self.0.iter_mut().find(|span| span.is_empty()) {
-            *place = whole;
-        }
-        closed
-    }
-
-    /// Whether there is neither a place for this nor a span that it could join.
-    fn is_full(&self, wanted: Span) -> bool {
-        self.0.iter().all(|span| !span.is_empty() && !span.touches(wanted))
+        // There is room: what was full has closed one, or `whole` has taken in another.
+        self.0.push(whole);
+        closed.is_some()
     }
 }

@@ -1,5 +1,6 @@
 //! Where the readers of one mapping are: a bounded table.
 
+use super::list::List;
 use precache_contract::{PAGE, REACH, STEP};
 
 /// Readers that are followed at a time; the one that has not moved for longest gives way.
@@ -11,7 +12,7 @@ const REGULAR: u32 = 2;
 /// A reader jumps from where one of so many last trips were.
 const LATEST: u32 = 2;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Stream {
     /// Where it tripped last.
     position: u64,
@@ -27,7 +28,7 @@ struct Stream {
     stride: i64,
     /// Jumps as long as the one before.
     regular: u32,
-    /// Clock of its last trip; 0: unused.
+    /// Clock of its last trip.
     stamp: u32,
 }
 
@@ -52,34 +53,32 @@ pub struct Carried {
 }
 
 pub struct Streams {
-    table: [Stream; STREAMS],
+    table: List<Stream, STREAMS>,
     /// Counts trips.
     clock: u32,
 }
 
 impl Streams {
     pub const fn new() -> Self {
-        Self { table: [Stream::UNUSED; STREAMS], clock: 0 }
+        Self { table: List::new(Stream::UNUSED), clock: 0 }
     }
 
-    /// Knows of none any more. In place: a new table would lie on the stack of whoever trips.
+    /// Knows of none any more.
     pub fn forget(&mut self) {
-        for stream in &mut self.table {
-            *stream = Stream::UNUSED;
-        }
+        self.table.clear();
     }
 
     /// The stream that a trip at `at` carries on: the nearest behind it that could have come so far, or in front of it
     /// if the reader `is_backward`; else one that jumps here as it jumped before.
     pub fn carry_on(&mut self, at: u64, distance: u64, is_known: bool, is_backward: bool) -> Option<Carried> {
-        let used = || self.table.iter().enumerate().filter(|(_, s)| s.stamp != 0);
+        let streams = || self.table.items().iter().enumerate();
         // What is unknown is seen step by step: one that is missed is a jump.
         let far = if is_known { distance.max(STEP) } else { STEP };
         let onward = if is_backward {
-            let near = used().filter(|(_, s)| at < s.next && s.low <= at.saturating_add(far));
+            let near = streams().filter(|(_, s)| at < s.next && s.low <= at.saturating_add(far));
             near.min_by_key(|(_, s)| s.low)
         } else {
-            let near = used().filter(|(_, s)| s.position <= at && at < s.next + far);
+            let near = streams().filter(|(_, s)| s.position <= at && at < s.next + far);
             near.max_by_key(|(_, s)| s.position)
         };
         if let Some((stream, s)) = onward {
@@ -87,7 +86,7 @@ impl Streams {
             self.trip(stream, at);
             return Some(carried);
         }
-        let jumping = used().filter(|(_, s)| {
+        let jumping = streams().filter(|(_, s)| {
             let (predicted, tolerance) = s.predicted();
             // Among many streams one would fit by chance.
             s.stride != 0 && s.stamp + LATEST > self.clock && at.abs_diff(predicted) <= tolerance
@@ -95,45 +94,48 @@ impl Streams {
         let (stream, s) = jumping.max_by_key(|(_, s)| s.stamp)?;
         let (stride, regular) = ((at as i64).wrapping_sub(s.start as i64), s.regular.saturating_add(1));
         self.trip(stream, at);
-        if let Some(s) = self.table.get_mut(stream) {
+        if let Some(s) = self.table.items_mut().get_mut(stream) {
             *s = Stream { start: at, stride, regular, run: 1, low: at, ..*s };
         }
         Some(Carried { stream, from: at, to: at })
     }
 
-    /// A new stream at `at`, in an unused place or that of the stream which has not moved for longest.
+    /// A new stream at `at`, if need be in the place of the one that has not moved for longest.
     pub fn begin(&mut self, at: u64) -> usize {
-        let latest = self.table.iter().filter(|s| s.stamp != 0).max_by_key(|s| s.stamp);
+        let streams = self.table.items();
+        let latest = streams.iter().max_by_key(|s| s.stamp);
         let near = latest.filter(|s| s.start.abs_diff(at) <= REACH);
         let stride = near.map_or(0, |s| (at as i64).wrapping_sub(s.start as i64));
-        let oldest = self.table.iter().enumerate().min_by_key(|(_, s)| s.stamp).map_or(0, |(i, _)| i);
-        if let Some(stream) = self.table.get_mut(oldest) {
-            *stream = Stream { start: at, low: at, stride, ..Stream::default() };
+        let oldest = streams.iter().enumerate().min_by_key(|(_, s)| s.stamp).map_or(0, |(i, _)| i);
+        let new = Stream { start: at, low: at, stride, ..Stream::UNUSED };
+        let place = self.table.push(new).unwrap_or(oldest);
+        if let Some(stream) = self.table.items_mut().get_mut(place) {
+            *stream = new;
         }
-        self.trip(oldest, at);
-        oldest
+        self.trip(place, at);
+        place
     }
 
     fn trip(&mut self, stream: usize, at: u64) {
         self.clock = self.clock.wrapping_add(1).max(1);
-        if let Some(stream) = self.table.get_mut(stream) {
+        if let Some(stream) = self.table.items_mut().get_mut(stream) {
             (stream.position, stream.run, stream.stamp) = (at, stream.run.saturating_add(1), self.clock);
         }
     }
 
     /// Trips of the stream, one after the other.
     pub fn run(&self, stream: usize) -> u32 {
-        self.table.get(stream).map_or(0, |stream| stream.run)
+        self.table.items().get(stream).map_or(0, |stream| stream.run)
     }
 
     /// Whether the stream jumps by a stride.
     pub fn is_regular(&self, stream: usize) -> bool {
-        self.table.get(stream).is_some_and(|stream| stream.regular >= REGULAR)
+        self.table.items().get(stream).is_some_and(|stream| stream.regular >= REGULAR)
     }
 
     /// What has been opened around the stream's last trip.
     pub fn expect(&mut self, stream: usize, low: u64, next: u64) {
-        if let Some(stream) = self.table.get_mut(stream) {
+        if let Some(stream) = self.table.items_mut().get_mut(stream) {
             (stream.low, stream.next) = (low, next);
         }
     }

@@ -1,5 +1,6 @@
 //! A model of the kernel's side: which pages are protected. Readers are sequences of page touches.
 
+use super::random::{LOOKS, REST, SENTINELS};
 use super::*;
 use proptest::prelude::*;
 
@@ -47,7 +48,7 @@ impl Machine {
         self.nanoseconds += 5000;
         let now = 1 + self.nanoseconds / 1_000_000;
         let told = Told { guides: &self.guides, distance: 0 };
-        self.curtain.trip(page as u64 * PAGE, &told, now, &mut |action| match action {
+        self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| now), &mut |action| match action {
             Action::Open(span) => {
                 closed[range(span)].fill(false);
                 guarded[range(span)].fill(false);

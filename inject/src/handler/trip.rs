@@ -1,7 +1,7 @@
 //! A checkpoint is hit: tell the optimizer, let the reader through, re-arm what it left behind.
 
 use super::{attachment, disposition, populate};
-use crate::curtain::{Guide, Span, Told, Verdict};
+use crate::curtain::{Clock, Guide, Span, Told, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
 use crate::{handover, past_libc, pins, protect, sys};
@@ -128,15 +128,15 @@ fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
     let mut told = Told::default();
     if let Some(shared) = segment.mappings.get(held.slot()) {
         protect::let_pages_go(held, &shared.letting_go);
-        for (guide, watch) in guides.iter_mut().zip(&shared.watches) {
+        let used = shared.watches.iter().filter(|watch| watch.high.load(Relaxed) != 0);
+        for (guide, watch) in guides.iter_mut().zip(used) {
             *guide = Guide::of(watch, held.offset());
         }
         told = Told { guides: &guides, distance: shared.distance.load(Relaxed) };
     }
     let mut failed = false;
-    let verdict = turn
-        .curtain()
-        .trip(at, &told, sys::milliseconds(), &mut |action| failed |= protect::perform(held, action).is_err());
+    let mut apply = |action| failed |= protect::perform(held, action).is_err();
+    let verdict = turn.curtain().trip(at, &told, &Clock::new(&sys::milliseconds), &mut apply);
     if failed && !cfg!(feature = "sabotage-mappings-run-out") {
         return lift(segment, held, turn, Refusal::ProtectFailed);
     }

@@ -4,7 +4,7 @@
 //! buffer in an armed mapping has its checkpoints hit beforehand, and is pinned for as long as the call lasts. Nothing
 //! is transferred twice, for nothing fails half-way.
 
-use crate::arming::{ForCall, prepare_for_call};
+use crate::arming::{ForCall, is_any_armed, prepare_for_call};
 use crate::interpose;
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 
@@ -15,15 +15,35 @@ const TRIES: u32 = 8;
 const LOWEST: usize = 64 << 10;
 const HIGHEST: usize = 1 << 47;
 
-/// Makes `call` with the checkpoints of its buffers out of the way; they are pinned until it has returned.
-#[inline]
-pub fn with(prepare: impl Fn() -> Option<ForCall>, call: impl Fn() -> isize) -> isize {
-    match prepare() {
-        Some(ready) => call_prepared(ready, &prepare, &call),
-        None => {
-            let result = call();
-            if result == -1 { after_failure(&prepare, &call) } else { result }
+/// Makes `call` with the checkpoints of its buffers, given by address and length, out of the way; they are pinned until it
+/// has returned.
+#[inline(always)]
+pub fn with<B>(buffers: impl Fn() -> B + Copy, call: impl Fn() -> isize + Copy) -> isize
+where
+    B: Iterator<Item = (usize, usize)> + Clone,
+{
+    let is_armed = is_any_armed(buffers());
+    if !is_armed {
+        let result = call();
+        if result != -1 {
+            return result;
         }
+    }
+    // Copies: what is called through pointers lies in memory, and nothing should where nothing is armed.
+    let (prepare, call) = (move || prepare_for_call(buffers()), move || call());
+    if is_armed { when_armed(&prepare, &call) } else { after_failure(&prepare, &call) }
+}
+
+#[cold]
+#[inline(never)] // One copy is enough for all calls.
+fn when_armed(prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -> isize {
+    match prepare() {
+        Some(ready) => call_prepared(ready, prepare, call),
+        // It has gone meanwhile.
+        None => match call() {
+            -1 => after_failure(prepare, call),
+            result => result,
+        },
     }
 }
 
@@ -42,8 +62,6 @@ fn after_failure(prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize
     }
 }
 
-#[cold]
-#[inline(never)] // One copy is enough for all calls.
 fn call_prepared(mut ready: ForCall, prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -> isize {
     let mut left = TRIES;
     loop {
@@ -63,8 +81,9 @@ fn call_prepared(mut ready: ForCall, prepare: &dyn Fn() -> Option<ForCall>, call
 }
 
 /// Makes `call` with one buffer.
-pub fn with_buffer(address: *const c_void, length: usize, call: impl Fn() -> isize) -> isize {
-    with(|| prepare_for_call(core::iter::once((address as usize, length))), call)
+#[inline(always)]
+pub fn with_buffer(address: *const c_void, length: usize, call: impl Fn() -> isize + Copy) -> isize {
+    with(move || core::iter::once((address as usize, length)), call)
 }
 
 /// The vectors that a program passes.
@@ -86,11 +105,17 @@ pub fn parts(parts: &[libc::iovec]) -> impl Iterator<Item = (usize, usize)> + Cl
     parts.iter().map(|part| (part.iov_base as usize, part.iov_len))
 }
 
+/// The same, from what the program passes.
+///
 /// # Safety
 /// As [`slice`].
-pub unsafe fn prepare_parts(list: *const libc::iovec, count: usize) -> Option<ForCall> {
+#[inline(always)]
+pub unsafe fn parts_of<'a>(
+    list: *const libc::iovec,
+    count: usize,
+) -> impl Iterator<Item = (usize, usize)> + Clone + 'a {
     // SAFETY: the caller's promise.
-    prepare_for_call(parts(unsafe { slice(list, count) }))
+    parts(unsafe { slice(list, count) })
 }
 
 /// Calls with one buffer and its length.
@@ -100,7 +125,7 @@ macro_rules! one_buffer {
             $(#[$doc])*
             fn $name($($before: $before_type,)* $buffer: $buffer_type, $length: usize $(, $after: $after_type)*) -> isize; missing -1; |next| {
                 // SAFETY: the program's own call.
-                with_buffer($buffer.cast(), $length, || unsafe { next($($before,)* $buffer, $length $(, $after)*) })
+                with_buffer($buffer.cast(), $length, move || unsafe { next($($before,)* $buffer, $length $(, $after)*) })
             }
         }
     )*};
@@ -148,7 +173,9 @@ macro_rules! buffer_list {
             $(#[$doc])*
             fn $name(file: c_int, parts: *const libc::iovec, count: $count $(, $after: $after_type)*) -> isize; missing -1; |next| {
                 // SAFETY: the program's own call and its own list.
-                with(|| unsafe { prepare_parts(parts, usize::try_from(count).unwrap_or(0)) }, || unsafe { next(file, parts, count $(, $after)*) })
+                let call = move || unsafe { next(file, parts, count $(, $after)*) };
+                // SAFETY: as above.
+                with(move || unsafe { parts_of(parts, usize::try_from(count).unwrap_or(0)) }, call)
             }
         }
     )*};
@@ -189,11 +216,9 @@ macro_rules! process_copy {
                 remote_count: c_ulong, flags: c_ulong) -> isize; missing -1; |next| {
                 let own = if process == crate::sys::process() { remote_count as usize } else { 0 };
                 // SAFETY: the program's own lists.
-                let prepare = || unsafe {
-                    prepare_for_call(parts(slice(local, local_count as usize)).chain(parts(slice(remote, own))))
-                };
+                let buffers = move || unsafe { parts_of(local, local_count as usize).chain(parts_of(remote, own)) };
                 // SAFETY: the program's own call.
-                with(prepare, || unsafe { next(process, local, local_count, remote, remote_count, flags) })
+                with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
             }
         }
     )*};

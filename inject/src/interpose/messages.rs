@@ -1,34 +1,41 @@
 //! Calls that send or receive messages made of several buffers.
 
-use super::buffers::{parts, prepare_parts, slice, with};
-use crate::arming::{ForCall, prepare_for_call};
+use super::buffers::{parts_of, slice, with};
 use crate::interpose;
 use core::ffi::{c_int, c_uint};
 
+/// Address and length of each buffer of a message.
+///
 /// # Safety
 /// `message` must be null or valid, as sendmsg(2) demands.
-pub unsafe fn prepare_message(message: *const libc::msghdr) -> Option<ForCall> {
-    // SAFETY: the caller's promise.
-    unsafe { slice(message, 1).first().and_then(|message| prepare_parts(message.msg_iov, message.msg_iovlen)) }
+#[inline(always)]
+pub unsafe fn parts_of_message<'a>(message: *const libc::msghdr) -> impl Iterator<Item = (usize, usize)> + Clone + 'a {
+    // SAFETY: the caller's promise, for the message and its list.
+    unsafe {
+        let list = slice(message, 1).first().map(|message| (message.msg_iov, message.msg_iovlen));
+        list.map_or_else(|| parts_of(core::ptr::null(), 0), |(list, count)| parts_of(list, count))
+    }
 }
 
+/// The same of several.
+///
 /// # Safety
 /// `messages` must be null or point to `count` messages, as sendmmsg(2) demands.
-pub unsafe fn prepare_messages(messages: *const libc::mmsghdr, count: c_uint) -> Option<ForCall> {
+pub unsafe fn parts_of_messages<'a>(
+    messages: *const libc::mmsghdr,
+    count: c_uint,
+) -> impl Iterator<Item = (usize, usize)> + Clone + 'a {
     // SAFETY: the caller's promise, for the messages and the list of each.
-    let messages = unsafe { slice(messages, count as usize) };
-    let of_one = |message: &libc::mmsghdr| {
-        // SAFETY: as above.
-        parts(unsafe { slice(message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) })
-    };
-    prepare_for_call(messages.iter().flat_map(of_one))
+    unsafe {
+        slice(messages, count as usize).iter().flat_map(|one| parts_of(one.msg_hdr.msg_iov, one.msg_hdr.msg_iovlen))
+    }
 }
 
 interpose! {
     /// sendmsg(2).
     fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> isize; missing -1; |next| {
         // SAFETY: the program's own message and call.
-        with(|| unsafe { prepare_message(message) }, || unsafe { next(socket, message, flags) })
+        with(move || unsafe { parts_of_message(message) }, move || unsafe { next(socket, message, flags) })
     }
 }
 
@@ -36,7 +43,7 @@ interpose! {
     /// recvmsg(2).
     fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize; missing -1; |next| {
         // SAFETY: the program's own message and call.
-        with(|| unsafe { prepare_message(message) }, || unsafe { next(socket, message, flags) })
+        with(move || unsafe { parts_of_message(message) }, move || unsafe { next(socket, message, flags) })
     }
 }
 
@@ -44,7 +51,9 @@ interpose! {
     /// sendmmsg(2).
     fn sendmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own messages and call.
-        with(|| unsafe { prepare_messages(messages, count) }, || unsafe { next(socket, messages, count, flags) } as isize) as c_int
+        let call = move || unsafe { next(socket, messages, count, flags) } as isize;
+        // SAFETY: as above.
+        with(move || unsafe { parts_of_messages(messages, count) }, call) as c_int
     }
 }
 
@@ -52,11 +61,9 @@ interpose! {
     /// recvmmsg(2).
     fn recvmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int, timeout: *mut libc::timespec)
         -> c_int; missing -1; |next| {
-        let call = || {
-            // SAFETY: the program's own call.
-            unsafe { next(socket, messages, count, flags, timeout) as isize }
-        };
-        // SAFETY: the program's own messages.
-        with(|| unsafe { prepare_messages(messages, count) }, call) as c_int
+        // SAFETY: the program's own messages and call.
+        let call = move || unsafe { next(socket, messages, count, flags, timeout) } as isize;
+        // SAFETY: as above.
+        with(move || unsafe { parts_of_messages(messages, count) }, call) as c_int
     }
 }

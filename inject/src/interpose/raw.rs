@@ -2,11 +2,10 @@
 //! have an interposer get here what they get there; all others pass through as if nothing were in between.
 
 use super::advice::{advise_file, read_ahead};
-use super::buffers::{parts, prepare_parts, slice, with, with_buffer};
+use super::buffers::{parts_of, with, with_buffer};
 use super::memory::{Change, advise, change, map};
-use super::messages::{prepare_message, prepare_messages};
+use super::messages::{parts_of_message, parts_of_messages};
 use super::programs::execute_target;
-use crate::arming::prepare_for_call;
 use crate::sanitizer::{List, Target};
 use crate::{past_libc, registry};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
@@ -14,6 +13,8 @@ use precache_contract::segment::Refusal;
 
 type Syscall = unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
 
+#[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
+#[used]
 static NEXT: crate::next::Next = crate::next::Next::new(c"syscall");
 
 /// syscall(2). A call that has nothing to do with us is made by a jump, on an untouched stack: it may come back twice
@@ -128,7 +129,7 @@ unsafe extern "C" fn concerned(
     // SAFETY: syscall(2) has this type, with as many words as any call takes.
     let next = unsafe { core::mem::transmute::<*mut c_void, Syscall>(next) };
     // SAFETY: the program's own call.
-    let call = || unsafe { next(number, a, b, c, d, e, f) } as isize;
+    let call = move || unsafe { next(number, a, b, c, d, e, f) } as isize;
     let (address, length) = (a as *const c_void, b as usize);
     // SAFETY: lists and messages are the program's own, as the calls of the same name demand.
     unsafe {
@@ -144,15 +145,15 @@ unsafe extern "C" fn concerned(
             | libc::SYS_writev
             | libc::SYS_pwritev
             | libc::SYS_pwritev2
-            | libc::SYS_vmsplice => with(|| prepare_parts(b as *const libc::iovec, c as usize), call),
-            libc::SYS_sendmsg | libc::SYS_recvmsg => with(|| prepare_message(b as *const libc::msghdr), call),
+            | libc::SYS_vmsplice => with(move || parts_of(b as *const libc::iovec, c as usize), call),
+            libc::SYS_sendmsg | libc::SYS_recvmsg => with(move || parts_of_message(b as *const libc::msghdr), call),
             libc::SYS_sendmmsg | libc::SYS_recvmmsg => {
-                with(|| prepare_messages(b as *const libc::mmsghdr, c as c_uint), call)
+                with(move || parts_of_messages(b as *const libc::mmsghdr, c as c_uint), call)
             }
             libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
                 let own = if a as c_int == crate::sys::process() { e as usize } else { 0 };
                 let (local, remote) = (b as *const libc::iovec, d as *const libc::iovec);
-                with(|| prepare_for_call(parts(slice(local, c as usize)).chain(parts(slice(remote, own)))), call)
+                with(move || parts_of(local, c as usize).chain(parts_of(remote, own)), call)
             }
             libc::SYS_mmap => {
                 let call = |without: c_int| next(number, a, b, c, d & !c_long::from(without), e, f) as *mut c_void;

@@ -1,8 +1,8 @@
 //! What a checkpoint costs: the time of the access that hits it, beside the least that it could be.
 //!
-//! The least is a fault whose handler opens the same bytes by the same call, and does nothing else. Both are measured in
-//! turn, in one process, on the same file; which kind of trip an access was, the counters that the library shares with
-//! the optimizer say, and the kernel says which pages were closed again.
+//! The least is a fault whose handler opens the same bytes by the same call, and does nothing else, or wakes another process,
+//! too. All are measured in turn, in one process, on the same file; which kind of trip an access was, the counters that the
+//! library shares with the optimizer say, and the kernel says which pages were closed again.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,11 +10,12 @@ use std::mem::size_of;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use precache_contract::segment::Segment;
+use precache_contract::sleeper;
 use serde_json::json;
 use syscalls::{Errno, Sysno, syscall};
 
@@ -30,6 +31,10 @@ const RECENT: usize = 4;
 /// Bytes from one checkpoint to the next (`--distance`).
 const DISTANCE: usize = 1 << 20;
 
+/// Bytes from one fault that wakes to the next, and how long the sleeper has slept by then.
+const RARELY: usize = 8 << 20;
+const REST: Duration = Duration::from_millis(1);
+
 /// As the kernel takes it (rt_sigaction(2)).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -42,12 +47,13 @@ struct Action {
 
 /// Prints a line for each round: medians in nanoseconds, and how many trips there were of each kind.
 pub fn run(path: &Path) -> anyhow::Result<()> {
+    let sleeper = Sleeper::begin()?;
     let file = File::open(path)?;
     let length = file.metadata()?.len() as usize / DISTANCE * DISTANCE;
     // The library's handler is in place from its first mapping on.
     drop(Mapping::of_program(&file, length)?);
     for round in 0..ROUNDS {
-        let bare = bare(&file, length)?;
+        let (waking, bare) = (bare(&file, length, Some(&sleeper))?, bare(&file, length, None)?);
         let mapping = Mapping::of_program(&file, length)?;
         let segment = segment().context("there is no segment: run this under precache-run")?;
         let [mut quiet, mut woken, mut rearmed] = [const { Vec::new() }; 3];
@@ -77,10 +83,11 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         drop(mapping);
         let counts = json!({ "quiet": quiet.len(), "woken": woken.len(), "rearmed": rearmed.len() });
         let [quiet, woken, rearmed] = [quiet, woken, rearmed].map(median);
-        let bare = median(bare);
+        let [bare, waking] = [bare, waking].map(median);
         println!(
             "{}",
-            json!({ "round": round, "bare": bare, "quiet": quiet, "woken": woken, "rearmed": rearmed, "counts": counts })
+            json!({ "round": round, "bare": bare, "waking": waking, "quiet": quiet, "woken": woken, "rearmed": rearmed,
+                "counts": counts })
         );
     }
     Ok(())
@@ -147,8 +154,9 @@ impl Drop for Mapping {
     }
 }
 
-/// Faults whose handler opens what the library would open, and does nothing else.
-fn bare(file: &File, length: usize) -> anyhow::Result<Vec<f64>> {
+/// Faults whose handler opens what the library would open, and does nothing else; those alone whose handler has also woken
+/// the sleeper, if there is one.
+fn bare(file: &File, length: usize, sleeper: Option<&Sleeper>) -> anyhow::Result<Vec<f64>> {
     let mapping = Mapping::closed(file, length)?;
     let before = action(None)?;
     let ours = Action { handler: open_next as *const () as usize, ..before };
@@ -157,9 +165,15 @@ fn bare(file: &File, length: usize) -> anyhow::Result<Vec<f64>> {
     action(Some(&ours))?;
     let mut times = Vec::new();
     for at in (0..length).step_by(STEP) {
-        let faults = FAULTS.load(Relaxed);
+        if let Some(sleeper) = sleeper.filter(|_| at % RARELY == 0) {
+            sleeper.await_sleep();
+            SLEEPER.store(std::ptr::from_ref(sleeper.word).cast_mut(), Relaxed);
+        }
+        let (faults, wakes) = (FAULTS.load(Relaxed), WAKES.load(Relaxed));
         let time = mapping.touch(at);
-        if FAULTS.load(Relaxed) != faults && at >= LEARNING {
+        SLEEPER.store(null_mut(), Relaxed);
+        let is_meant = sleeper.is_none() || WAKES.load(Relaxed) != wakes;
+        if FAULTS.load(Relaxed) != faults && at >= LEARNING && is_meant {
             times.push(time);
         }
     }
@@ -168,14 +182,79 @@ fn bare(file: &File, length: usize) -> anyhow::Result<Vec<f64>> {
 }
 
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
+static WAKES: AtomicUsize = AtomicUsize::new(0);
+/// Whom the handler is to wake.
+static SLEEPER: AtomicPtr<sleeper::Sleeper> = AtomicPtr::new(null_mut());
 
 extern "C" fn open_next(_signal: i32, info: *const libc::siginfo_t, _context: *const u8) {
     FAULTS.fetch_add(1, Relaxed);
+    // SAFETY: null, or a word that stays mapped.
+    if let Some(sleeper) = unsafe { SLEEPER.load(Relaxed).as_ref() }
+        && sleeper.take_wake()
+        // SAFETY: as above; nothing else is accessed (futex(2)).
+        && unsafe { syscall!(Sysno::futex, sleeper.0.as_ptr(), libc::FUTEX_WAKE, 1) } == Ok(1)
+    {
+        WAKES.fetch_add(1, Relaxed);
+    }
     // SAFETY: the kernel passes a siginfo_t with SA_SIGINFO (sigaction(2)); the range is that of the mapping which is
     // measured, a multiple of the distance long, at whose multiples it is touched first.
     unsafe {
         let address = (*info).si_addr() as usize & !(PAGE - 1);
         let _ = syscall!(Sysno::mprotect, address, DISTANCE, libc::PROT_READ);
+    }
+}
+
+/// Another process, which sleeps as the optimizer does.
+struct Sleeper {
+    word: &'static sleeper::Sleeper,
+    process: libc::pid_t,
+}
+
+impl Sleeper {
+    fn begin() -> io::Result<Self> {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, which is never unmapped.
+        let address = unsafe { libc::mmap(null_mut(), PAGE, protection, flags, -1, 0) };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: zeroed, page-aligned, and made of an atomic, for which zero is a value.
+        let word = unsafe { &*address.cast::<sleeper::Sleeper>() };
+        // SAFETY: this process has one thread; the child makes system calls alone.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                // SAFETY: a number alone; this process does not outlive the other.
+                let _ = unsafe { syscall!(Sysno::prctl, libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                loop {
+                    word.prepare();
+                    // SAFETY: a word of ours (futex(2)).
+                    let _ = unsafe { syscall!(Sysno::futex, word.0.as_ptr(), libc::FUTEX_WAIT, 1, 0) };
+                }
+            }
+            process => Ok(Self { word, process }),
+        }
+    }
+
+    /// Until it is about to sleep, and a while more, in which its processor comes to rest.
+    fn await_sleep(&self) {
+        while self.word.0.load(Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < REST {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        // SAFETY: a child of ours that has not been waited for.
+        unsafe {
+            libc::kill(self.process, libc::SIGKILL);
+            libc::waitpid(self.process, null_mut(), 0);
+        }
     }
 }
 

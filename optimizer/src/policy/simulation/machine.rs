@@ -1,6 +1,6 @@
 //! A reader, the curtain in it, the policy, a page cache with the kernel's own read-ahead, and storage, on one clock.
 
-use super::curtain::{Action, Curtain, Guide, Told};
+use super::curtain::{Action, Clock, Curtain, Guide, Told};
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{Streams, Thresholds};
@@ -81,7 +81,7 @@ impl Machine {
         let told = Told { guides: &guides, distance: if self.told.is_empty() { 0 } else { self.streams.distance() } };
         let closed = &mut self.closed;
         let milliseconds = 1 + (self.now * 1e3) as u64;
-        self.curtain.trip(page as u64 * PAGE, &told, milliseconds, &mut |action| match action {
+        self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| milliseconds), &mut |action| match action {
             Action::Open(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(false),
             Action::Close(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(true),
             Action::Guard(_) | Action::Lift(_) => unreachable!("the method is mprotect"),

@@ -1,0 +1,92 @@
+//! Access that follows no order: the curtain is lifted but for a few sentinels, and drawn again for another look when these
+//! tell of order, later each time.
+
+use super::{Action, Clock, Curtain, State, page};
+use precache_contract::PAGE;
+
+/// Trips after which the pattern is judged, and how many of them must have carried a stream on.
+const BLOCK: u32 = 64;
+const CARRIED: u32 = 16;
+
+/// A trip carries a stream on from this run length.
+pub const RUN: u32 = 8;
+
+/// Single protected pages that remain while the curtain is up because access is random.
+pub const SENTINELS: u64 = 16;
+
+/// Looks at a pattern after which it is called random for good; it is still looked at, but rarely.
+pub const LOOKS: u32 = 5;
+
+/// Milliseconds from the first such look to the next, doubled by each.
+pub const REST: u64 = 20;
+
+/// What a trip told about the mapping as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Go on.
+    Follow,
+    /// Access is random: the curtain has been lifted but for a few sentinels.
+    Random,
+    /// The same, and so were the last looks.
+    GivenUp,
+}
+
+impl Curtain {
+    /// Every block of trips, asks whether streams were carried on; if hardly any, access is random and the curtain
+    /// only costs. So it does if they came faster than storage could deliver what they ask for: something goes round in
+    /// circles, and whatever it is must get on.
+    pub(super) fn judge(&mut self, carried: bool, clock: &Clock, apply: &mut dyn FnMut(Action)) -> Verdict {
+        if self.judged == 0 {
+            self.since = clock.now();
+        }
+        self.judged += 1;
+        self.carried += u32::from(carried);
+        if self.judged < BLOCK {
+            return Verdict::Follow;
+        }
+        let now = clock.now();
+        let random = self.carried < CARRIED || now == self.since;
+        (self.judged, self.carried) = (0, 0);
+        if !random {
+            return Verdict::Follow;
+        }
+        self.forget();
+        apply(Action::Open(self.whole()));
+        let looks = self.looks.min(LOOKS);
+        self.state = State::Resting { left: 1 << looks, last: u64::MAX, until: now.saturating_add(REST << looks) };
+        self.looks += 1;
+        let spacing = self.spacing();
+        for sentinel in (1..=SENTINELS).map(|n| n * spacing) {
+            if spacing > 0 && !self.recent.contains(&sentinel) {
+                apply(Action::Close(page(sentinel)));
+            }
+        }
+        if self.looks == LOOKS { Verdict::GivenUp } else { Verdict::Random }
+    }
+
+    /// Distance between the sentinels of a mapping that is not followed.
+    fn spacing(&self) -> u64 {
+        self.length / (SENTINELS + 1) / PAGE * PAGE
+    }
+
+    /// A sentinel has been hit while access is random: one that was hit some trips ago is protected again, or the curtain is
+    /// to be drawn again (`false`).
+    pub(super) fn rest_on(&mut self, at: u64, fallen: u64, now: u64, apply: &mut dyn FnMut(Action)) -> bool {
+        let State::Resting { left, last, until } = self.state else { return false };
+        if now >= until && (left <= 1 || at.abs_diff(last) == self.spacing()) {
+            return false;
+        }
+        self.state = State::Resting { left: left.saturating_sub(1).max(1), last: at, until };
+        apply(Action::Open(page(at)));
+        if fallen != u64::MAX && fallen.is_multiple_of(self.spacing().max(PAGE)) && now != self.rearmed {
+            self.rearmed = now;
+            apply(Action::Close(page(fallen)));
+        }
+        true
+    }
+
+    pub(super) fn draw_again(&mut self, apply: &mut dyn FnMut(Action)) {
+        self.state = State::Drawn;
+        self.whole().without(&self.recent, &mut |span| apply(Action::Close(span)));
+    }
+}
