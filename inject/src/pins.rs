@@ -24,13 +24,24 @@ static PLACES: [Place; PINS] = [const { Place { start: AtomicUsize::new(0), end:
 /// Pins of ranges.
 static PINNED: AtomicU32 = AtomicU32::new(0);
 
-/// Pins of everything.
-static EVERYTHING: AtomicU32 = AtomicU32::new(0);
+/// Pins of everything: each is taken by one exchange, and given back by a store. 0: free, else the [`ERA`] plus one.
+static WHOLES: [AtomicU32; 16] = [const { AtomicU32::new(0) }; 16];
+
+/// Those for which no place was left.
+static MORE_WHOLES: AtomicU32 = AtomicU32::new(0);
+
+/// Counts the times that all pins were forgotten.
+static ERA: AtomicU32 = AtomicU32::new(0);
 
 /// A range that stays open as long as this exists.
-pub struct Pin {
-    place: Option<&'static Place>,
-    start: usize,
+pub struct Pin(Kind);
+
+enum Kind {
+    /// From the page at this address on.
+    Range(&'static Place, usize),
+    /// Everything, in this era.
+    Whole(&'static AtomicU32, u32),
+    WholeWithoutPlace,
 }
 
 /// Pins the pages that `start..end` lies in; it is not at address 0.
@@ -42,7 +53,7 @@ pub fn pin(start: usize, end: usize) -> Pin {
         // Until the end is known too, other threads see an empty range, which this thread's turn has not come for.
         if place.start.compare_exchange(0, start, SeqCst, Relaxed).is_ok() {
             place.end.store(end, SeqCst);
-            return Pin { place: Some(place), start };
+            return Pin(Kind::Range(place, start));
         }
     }
     PINNED.fetch_sub(1, SeqCst);
@@ -51,20 +62,35 @@ pub fn pin(start: usize, end: usize) -> Pin {
 
 /// Pins all memory. Handlers that are in their turn may still close some: see [`crate::registry::await_turns`].
 pub fn everything() -> Pin {
-    EVERYTHING.fetch_add(1, SeqCst);
-    Pin { place: None, start: 0 }
+    let era = ERA.load(Relaxed) + 1;
+    for place in &WHOLES {
+        if place.load(Relaxed) == 0 && place.compare_exchange(0, era, SeqCst, Relaxed).is_ok() {
+            return Pin(Kind::Whole(place, era));
+        }
+    }
+    MORE_WHOLES.fetch_add(1, SeqCst);
+    Pin(Kind::WholeWithoutPlace)
+}
+
+fn is_everything_pinned() -> bool {
+    MORE_WHOLES.load(SeqCst) != 0 || WHOLES.iter().any(|place| place.load(SeqCst) != 0)
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        match self.place {
-            Some(place) => {
+        match self.0 {
+            // In each case: not if all pins were forgotten in between.
+            Kind::Range(place, start) => {
                 place.end.store(0, SeqCst);
-                // Not if all pins were forgotten in between.
-                let _ = place.start.compare_exchange(self.start, 0, SeqCst, Relaxed);
+                let _ = place.start.compare_exchange(start, 0, SeqCst, Relaxed);
                 decrease(&PINNED);
             }
-            None => decrease(&EVERYTHING),
+            Kind::Whole(place, era) => {
+                if place.load(Relaxed) == era {
+                    place.store(0, Release);
+                }
+            }
+            Kind::WholeWithoutPlace => decrease(&MORE_WHOLES),
         }
     }
 }
@@ -76,7 +102,7 @@ fn decrease(count: &AtomicU32) {
 
 /// Calls `each` for the parts of `start..end` that may be closed.
 pub fn each_unpinned(start: usize, end: usize, mut each: impl FnMut(usize, usize)) {
-    if EVERYTHING.load(SeqCst) != 0 {
+    if is_everything_pinned() {
         return;
     }
     if PINNED.load(SeqCst) == 0 || cfg!(feature = "sabotage-no-pins") {
@@ -103,7 +129,11 @@ pub fn reset_after_fork() {
         place.end.store(0, SeqCst);
         place.start.store(0, SeqCst);
     }
-    EVERYTHING.store(0, SeqCst);
+    ERA.fetch_add(1, SeqCst);
+    for place in &WHOLES {
+        place.store(0, SeqCst);
+    }
+    MORE_WHOLES.store(0, SeqCst);
     PINNED.store(0, SeqCst);
 }
 
@@ -133,18 +163,25 @@ mod tests {
         assert!(whole_pages);
         drop(middle);
         assert_eq!(unpinned(10, 20), [(10, 13), (15, 20)]);
-        let all = everything();
-        assert_eq!(unpinned(50, 60), []);
-        drop((all, overlapping));
+        let mut all: Vec<Pin> = (0..WHOLES.len() + 2).map(|_| everything()).collect();
+        while let Some(one) = all.pop() {
+            assert_eq!(unpinned(50, 60), []);
+            drop(one);
+        }
+        drop(overlapping);
         assert_eq!(unpinned(10, 35), [(10, 30)]);
         drop(elsewhere);
         // More than there are places for: everything is pinned.
-        let many: Vec<Pin> = (0..PINS + 1).map(|n| pin(100 + n, 101 + n)).collect();
+        let many: Vec<Pin> = (0..PINS + WHOLES.len() + 1).map(|n| pin(100 + n, 101 + n)).collect();
         assert_eq!(unpinned(10, 20), []);
         reset_after_fork();
         assert_eq!(unpinned(10, 200), [(10, 200)]);
+        // Those of the parent that are dropped now are not the child's own.
+        let own = everything();
         drop(many);
+        assert_eq!(unpinned(10, 200), []);
+        drop(own);
         assert_eq!(unpinned(10, 200), [(10, 200)]);
-        assert_eq!(PINNED.load(SeqCst) + EVERYTHING.load(SeqCst), 0);
+        assert_eq!(PINNED.load(SeqCst) + MORE_WHOLES.load(SeqCst), 0);
     }
 }

@@ -25,13 +25,20 @@ where
     let is_armed = is_any_armed(buffers());
     if !is_armed {
         let result = call();
-        if result != -1 {
+        if !is_bad_address(result) {
             return result;
         }
     }
     // Copies: what is called through pointers lies in memory, and nothing should where nothing is armed.
     let (prepare, call) = (move || prepare_for_call(buffers()), move || call());
     if is_armed { when_armed(&prepare, &call) } else { after_failure(&prepare, &call) }
+}
+
+/// Whether a call failed with EFAULT.
+#[inline(always)]
+fn is_bad_address(result: isize) -> bool {
+    // SAFETY: the calling thread's own errno (errno(3)).
+    result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT
 }
 
 #[cold]
@@ -41,7 +48,7 @@ fn when_armed(prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -
         Some(ready) => call_prepared(ready, prepare, call),
         // It has gone meanwhile.
         None => match call() {
-            -1 => after_failure(prepare, call),
+            result if is_bad_address(result) => after_failure(prepare, call),
             result => result,
         },
     }
@@ -52,10 +59,6 @@ fn when_armed(prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -
 #[cold]
 #[inline(never)]
 fn after_failure(prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -> isize {
-    // SAFETY: the calling thread's own errno (errno(3)).
-    if unsafe { *libc::__errno_location() } != libc::EFAULT {
-        return -1;
-    }
     match prepare() {
         Some(ready) if ready.opened => call_prepared(ready, prepare, call),
         _ => -1,
@@ -67,8 +70,7 @@ fn call_prepared(mut ready: ForCall, prepare: &dyn Fn() -> Option<ForCall>, call
     loop {
         let result = call();
         left = if cfg!(feature = "sabotage-efault-not-retried") { 0 } else { left - 1 };
-        // SAFETY: the calling thread's own errno (errno(3)).
-        if result != -1 || left == 0 || unsafe { *libc::__errno_location() } != libc::EFAULT {
+        if left == 0 || !is_bad_address(result) {
             return result;
         }
         // A buffer that is bad in itself stays bad, and a second call could take a second message. Only where pages were

@@ -34,7 +34,8 @@ pub fn leave(slot: usize) {
 }
 
 fn spans() -> impl Iterator<Item = (usize, usize)> {
-    SPANS.iter().take(TOP.load(Acquire)).map(|[start, end]| (start.load(Relaxed), end.load(Relaxed)))
+    let used = SPANS.get(..TOP.load(Acquire)).unwrap_or(&SPANS);
+    used.iter().map(|[start, end]| (start.load(Relaxed), end.load(Relaxed)))
 }
 
 /// Whether an armed mapping overlaps the range.

@@ -3,6 +3,7 @@
 
 mod calls;
 mod children;
+mod sleeper;
 mod trips;
 
 use std::env;

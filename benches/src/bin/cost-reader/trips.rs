@@ -15,9 +15,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use precache_contract::segment::Segment;
-use precache_contract::sleeper;
+use precache_contract::sleeper::Sleeper as Word;
 use serde_json::json;
 use syscalls::{Errno, Sysno, syscall};
+
+use crate::sleeper::Sleeper;
 
 const PAGE: usize = 4096;
 /// One access in each step: what a fault maps around itself.
@@ -31,9 +33,10 @@ const RECENT: usize = 4;
 /// Bytes from one checkpoint to the next (`--distance`).
 const DISTANCE: usize = 1 << 20;
 
-/// Bytes from one fault that wakes to the next, and how long the sleeper has slept by then.
-const RARELY: usize = 8 << 20;
-const REST: Duration = Duration::from_millis(1);
+/// Bytes from one fault that wakes another process to the next: about as many as windows have.
+const WAKE: usize = 32 << 20;
+/// Time that a reader takes for what lies between two checkpoints.
+const PACE: Duration = Duration::from_millis(1);
 
 /// As the kernel takes it (rt_sigaction(2)).
 #[repr(C)]
@@ -53,12 +56,15 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     // The library's handler is in place from its first mapping on.
     drop(Mapping::of_program(&file, length)?);
     for round in 0..ROUNDS {
-        let (waking, bare) = (bare(&file, length, Some(&sleeper))?, bare(&file, length, None)?);
+        // A reader that takes its time lets who is woken fall asleep again.
+        let pace = if round % 2 == 0 { Duration::ZERO } else { PACE };
+        let (bare, waking) = bare(&file, length, pace, &sleeper)?;
         let mapping = Mapping::of_program(&file, length)?;
         let segment = segment().context("there is no segment: run this under precache-run")?;
         let [mut quiet, mut woken, mut rearmed] = [const { Vec::new() }; 3];
         let mut tripped = Vec::new();
         for at in (0..length).step_by(STEP) {
+            rest(at, pace);
             let before = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
             let time = mapping.touch(at);
             let after = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
@@ -154,37 +160,44 @@ impl Drop for Mapping {
     }
 }
 
-/// Faults whose handler opens what the library would open, and does nothing else; those alone whose handler has also woken
-/// the sleeper, if there is one.
-fn bare(file: &File, length: usize, sleeper: Option<&Sleeper>) -> anyhow::Result<Vec<f64>> {
+/// Lets so much time go by before each checkpoint.
+fn rest(at: usize, pace: Duration) {
+    let begun = Instant::now();
+    while at.is_multiple_of(DISTANCE) && begun.elapsed() < pace {
+        std::hint::spin_loop();
+    }
+}
+
+/// Faults whose handler opens what the library would open, and does nothing else; and those whose handler wakes the
+/// sleeper, too.
+fn bare(file: &File, length: usize, pace: Duration, sleeper: &Sleeper) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let mapping = Mapping::closed(file, length)?;
     let before = action(None)?;
     let ours = Action { handler: open_next as *const () as usize, ..before };
     // The flag for the restorer is the C library's; before it has set any action there is none to be had.
     ensure!(before.restorer != 0, "nobody has set an action for SIGSEGV yet");
     action(Some(&ours))?;
-    let mut times = Vec::new();
+    let (mut bare, mut waking) = (Vec::new(), Vec::new());
     for at in (0..length).step_by(STEP) {
-        if let Some(sleeper) = sleeper.filter(|_| at % RARELY == 0) {
-            sleeper.await_sleep();
+        rest(at, pace);
+        let (faults, wakes) = (FAULTS.load(Relaxed), WAKES.load(Relaxed));
+        if at.is_multiple_of(WAKE) && !pace.is_zero() {
             SLEEPER.store(std::ptr::from_ref(sleeper.word).cast_mut(), Relaxed);
         }
-        let (faults, wakes) = (FAULTS.load(Relaxed), WAKES.load(Relaxed));
         let time = mapping.touch(at);
-        SLEEPER.store(null_mut(), Relaxed);
-        let is_meant = sleeper.is_none() || WAKES.load(Relaxed) != wakes;
+        let is_meant = SLEEPER.swap(null_mut(), Relaxed).is_null() || WAKES.load(Relaxed) != wakes;
         if FAULTS.load(Relaxed) != faults && at >= LEARNING && is_meant {
-            times.push(time);
+            if WAKES.load(Relaxed) == wakes { bare.push(time) } else { waking.push(time) }
         }
     }
     action(Some(&before))?;
-    Ok(times)
+    Ok((bare, waking))
 }
 
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
 static WAKES: AtomicUsize = AtomicUsize::new(0);
 /// Whom the handler is to wake.
-static SLEEPER: AtomicPtr<sleeper::Sleeper> = AtomicPtr::new(null_mut());
+static SLEEPER: AtomicPtr<Word> = AtomicPtr::new(null_mut());
 
 extern "C" fn open_next(_signal: i32, info: *const libc::siginfo_t, _context: *const u8) {
     FAULTS.fetch_add(1, Relaxed);
@@ -201,60 +214,6 @@ extern "C" fn open_next(_signal: i32, info: *const libc::siginfo_t, _context: *c
     unsafe {
         let address = (*info).si_addr() as usize & !(PAGE - 1);
         let _ = syscall!(Sysno::mprotect, address, DISTANCE, libc::PROT_READ);
-    }
-}
-
-/// Another process, which sleeps as the optimizer does.
-struct Sleeper {
-    word: &'static sleeper::Sleeper,
-    process: libc::pid_t,
-}
-
-impl Sleeper {
-    fn begin() -> io::Result<Self> {
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping, which is never unmapped.
-        let address = unsafe { libc::mmap(null_mut(), PAGE, protection, flags, -1, 0) };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: zeroed, page-aligned, and made of an atomic, for which zero is a value.
-        let word = unsafe { &*address.cast::<sleeper::Sleeper>() };
-        // SAFETY: this process has one thread; the child makes system calls alone.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => {
-                // SAFETY: a number alone; this process does not outlive the other.
-                let _ = unsafe { syscall!(Sysno::prctl, libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-                loop {
-                    word.prepare();
-                    // SAFETY: a word of ours (futex(2)).
-                    let _ = unsafe { syscall!(Sysno::futex, word.0.as_ptr(), libc::FUTEX_WAIT, 1, 0) };
-                }
-            }
-            process => Ok(Self { word, process }),
-        }
-    }
-
-    /// Until it is about to sleep, and a while more, in which its processor comes to rest.
-    fn await_sleep(&self) {
-        while self.word.0.load(Relaxed) == 0 {
-            std::thread::yield_now();
-        }
-        let begun = Instant::now();
-        while begun.elapsed() < REST {
-            std::hint::spin_loop();
-        }
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        // SAFETY: a child of ours that has not been waited for.
-        unsafe {
-            libc::kill(self.process, libc::SIGKILL);
-            libc::waitpid(self.process, null_mut(), 0);
-        }
     }
 }
 
