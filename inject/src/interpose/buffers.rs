@@ -5,7 +5,7 @@
 //! is transferred twice, for nothing fails half-way.
 
 use crate::arming::{ForCall, is_any_armed, prepare_for_call};
-use crate::interpose;
+use crate::{interpose, registry};
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 
 /// Times that a call is made anew.
@@ -22,10 +22,10 @@ pub fn with<B>(buffers: impl Fn() -> B + Copy, call: impl Fn() -> isize + Copy) 
 where
     B: Iterator<Item = (usize, usize)> + Clone,
 {
-    let is_armed = is_any_armed(buffers());
+    let is_armed = !registry::is_empty() && is_any_armed(buffers());
     if !is_armed {
         let result = call();
-        if !is_bad_address(result) {
+        if !is_bad_address(result) || registry::is_empty() {
             return result;
         }
     }
@@ -93,9 +93,10 @@ pub fn with_buffer(address: *const c_void, length: usize, call: impl Fn() -> isi
 /// # Safety
 /// `parts` must be null or point to `count` vectors, as the call that it is for demands.
 pub unsafe fn slice<'a, T>(parts: *const T, count: usize) -> &'a [T] {
-    // The kernel answers a bad address with EFAULT: what is plainly none is left to it.
-    let is_address = (LOWEST..HIGHEST).contains(&(parts as usize)) && parts.is_aligned();
-    if !is_address || crate::registry::is_empty() {
+    // The kernel answers a bad address with EFAULT: what is plainly none is left to it. The bits that only an unaligned one
+    // has become the highest, so that one comparison tells both.
+    let above = (parts as usize).wrapping_sub(LOWEST).rotate_right(align_of::<T>().trailing_zeros());
+    if above >= (HIGHEST - LOWEST) / align_of::<T>() {
         return &[];
     }
     // SAFETY: the caller's promise. IOV_MAX (UIO_MAXIOV for messages) bounds what the kernel takes (readv(2)).

@@ -2,13 +2,16 @@
 
 use super::buffers::slice;
 use crate::arming::let_go;
-use crate::interpose;
+use crate::{interpose, registry};
 use core::ffi::{c_int, c_void};
 use precache_contract::segment::Refusal;
 
 /// # Safety
 /// `request` must be null or valid, as aio_read(3) demands.
 unsafe fn lend(request: *const libc::aiocb) {
+    if registry::is_empty() {
+        return;
+    }
     // SAFETY: the caller's promise.
     if let Some(request) = unsafe { slice(request, 1) }.first() {
         drop(let_go(request.aio_buf as usize, request.aio_nbytes, Some(Refusal::Lent)));
