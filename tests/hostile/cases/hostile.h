@@ -22,3 +22,10 @@ static inline void rendezvous(void)
 			fail(name);
 	close(file);
 }
+
+/* How many rounds a case goes: as many as HOSTILE_ROUNDS says, which a long run sets. */
+static inline int rounds(int usual)
+{
+	const char *wanted = getenv("HOSTILE_ROUNDS");
+	return wanted ? atoi(wanted) : usual;
+}
