@@ -5,7 +5,7 @@ PROFILE := release
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: build demo test soak sabotage bench fuzz tools-demo tools-test tools-bench
+.PHONY: build demo test soak soak-rounds soak-operations sabotage bench fuzz tools-demo tools-test tools-bench
 
 build: tools-build
 	cargo build --$(PROFILE) --package precache --package precache-demos --package precache-benches
@@ -18,11 +18,23 @@ demo: tools-demo build
 test: tools-test
 	cargo test --workspace
 
+# What takes long, in two parts.
+soak: soak-rounds soak-operations
+
+# The hostile cases that go through rounds (64 threads on one checkpoint, memory replaced under those who trip in it, forks
+# from many threads), so many of each, natively and in every way under precache.
+ROUNDS := 10000
+soak-rounds: tools-test
+	for case in 16_threads 18_address 22_fork; do \
+		HOSTILE_ROUNDS=$(ROUNDS) HOSTILE_PATIENCE=3600 \
+			cargo test --package precache-tests --test hostile -- $$case || exit 1; \
+	done
+
 # Random operations on mapped files for an hour, each seed natively and under precache: SOAK=600 for ten minutes,
 # SEED=N to begin with the seed that failed.
 SOAK := 3600
 SEED = $(shell date +%s)
-soak: tools-test
+soak-operations: tools-test
 	PRECACHE_SOAK_SECONDS=$(SOAK) PRECACHE_SOAK_SEED=$(SEED) \
 		cargo test --package precache-tests --test soak -- --nocapture
 

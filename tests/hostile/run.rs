@@ -2,6 +2,8 @@
 //!
 //! Half-way, a program comes to the rendezvous: it writes a byte to the FIFO `reached` in the folder that
 //! `HOSTILE_RENDEZVOUS` names, and reads one from the FIFO `go`. That is when something happens to the optimizer.
+//!
+//! A long run sets `HOSTILE_ROUNDS`, how many rounds those cases go that count them, and `HOSTILE_PATIENCE`, in seconds.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -5,7 +5,7 @@
  * highest byte, and a hash of what it found. The last line on stdout says what the program has more of at the end than
  * after a tenth of all operations. */
 #include "soak.h"
-#include <dirent.h>
+#include "../../hostile/cases/possessions.h"
 
 volatile uint64_t operation;
 const char *volatile operation_name = "start";
@@ -82,27 +82,9 @@ void do_something(Random *random, Findings *findings)
 
 /* --- what the program has */
 
-typedef struct {
-	long mappings, descriptors, threads, address_space, private_memory;
-} Possessions;
-
-static long entries(const char *folder)
-{
-	long count = 0;
-	DIR *stream = opendir(folder);
-	if (!stream)
-		fail(folder);
-	while (readdir(stream))
-		count++;
-	closedir(stream);
-	return count;
-}
-
 /* Counted with none of the mappings that the operations made. */
-static Possessions possessions(void)
+static Possessions own_possessions(void)
 {
-	static char line[4096];
-	Possessions has = {0};
 	sigset_t all, before;
 	sigfillset(&all);
 	/* The alarm reads the steady mapping. */
@@ -110,18 +92,7 @@ static Possessions possessions(void)
 	clear_arena();
 	if (munmap((void *)steady, files[0].length))
 		fail("munmap");
-	FILE *stream = fopen("/proc/self/maps", "r");
-	while (stream && fgets(line, sizeof line, stream))
-		has.mappings++;
-	if (!stream || fclose(stream) || !(stream = fopen("/proc/self/status", "r")))
-		fail("/proc/self");
-	while (fgets(line, sizeof line, stream)) {
-		sscanf(line, "VmSize: %ld", &has.address_space);
-		sscanf(line, "RssAnon: %ld", &has.private_memory);
-		sscanf(line, "Threads: %ld", &has.threads);
-	}
-	fclose(stream);
-	has.descriptors = entries("/proc/self/fd");
+	Possessions has = possessions();
 	void *place = mmap((void *)steady, files[0].length, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE,
 		files[0].descriptor, 0);
 	if (place != steady)
@@ -133,12 +104,11 @@ static Possessions possessions(void)
 static void print_growth(const Possessions *early, const Possessions *late)
 {
 	long grown = late->private_memory - early->private_memory;
-	bool childless = waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD;
 	/* Pages of tables and stacks are touched late, too. */
 	printf("mappings %+ld, descriptors %+ld, threads %+ld, address space %+ld KiB, private memory %s, %s\n",
 		late->mappings - early->mappings, late->descriptors - early->descriptors, late->threads - early->threads,
 		late->address_space - early->address_space, grown > 512 ? "more" : "as before",
-		childless ? "no child is left" : "a child is left");
+		is_childless() ? "no child is left" : "a child is left");
 }
 
 /* Half-way: tells the harness, and waits until it has done to the optimizer what it wants to do. */
@@ -191,12 +161,12 @@ int main(int count, char **arguments)
 		if (fwrite(&word, sizeof word, 1, log) != 1)
 			fail("fwrite");
 		if (operation == operations_wanted / 10)
-			early = possessions();
+			early = own_possessions();
 		if (operation == operations_wanted / 2)
 			rendezvous();
 	}
 	operation_name = "end";
-	Possessions late = possessions();
+	Possessions late = own_possessions();
 	end_threads();
 	if (fclose(log))
 		fail(arguments[4]);
