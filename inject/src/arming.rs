@@ -96,8 +96,8 @@ pub fn consider(mapped: &Mapped, is_populated: bool) -> bool {
         handler::attachment::check();
     }
     let Ok(connection) = handover::connect() else {
-        // Without a segment there is no optimizer to tell either; the supervisor reports its death.
-        handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::NotEnrolled));
+        // Where nobody listens, the supervisor reports the optimizer's death.
+        handover::refuse(Refusal::NotEnrolled, mapped.file);
         return false;
     };
     match arm(mapped, part, file, settings, &connection, is_populated) {

@@ -1,7 +1,8 @@
 //! Making this process and its mappings known to the optimizer. Nothing here waits for it.
 
+use crate::handler::attachment;
 use crate::place::{self, Claim};
-use crate::{owner, registry, settings, sys};
+use crate::{fork_gate, owner, registry, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
@@ -40,12 +41,18 @@ pub struct Connection {
     pub segment: &'static Segment,
 }
 
-/// How often another thread of this process is let go first that is enrolling it, which takes some microseconds.
+/// How often this thread yields to another that is enrolling the process, which takes some microseconds.
 const PATIENCE: u32 = 10_000;
 
 /// Connects, and enrols this process if this optimizer does not know it yet. Not for signal context.
 pub fn connect() -> sys::Result<Connection> {
+    // Nor may a handler of the program's map, or never return.
+    let _shut = fork_gate::Shut::begin();
     let (socket, optimizer) = sys::connect(settings::socket())?;
+    // Before a claim: a child that comes past the gate while there is one must know that it is a child.
+    if !owner::establish() {
+        return Err(sys::Error::ENOMEM);
+    }
     let known = || segment().filter(|_| OPTIMIZER.load(Acquire) == optimizer);
     for _ in 0..PATIENCE {
         if let Some(segment) = known() {
@@ -55,10 +62,15 @@ pub fn connect() -> sys::Result<Connection> {
             sys::yield_now();
             continue;
         };
-        return match known() {
-            Some(segment) => Connection::over(socket, segment),
-            None => enrol(socket, optimizer, segment(), 0, &claim),
-        };
+        if let Some(segment) = known() {
+            return Connection::over(socket, segment);
+        }
+        let old = segment();
+        let connection = enrol(socket, optimizer, old, 0, &claim)?;
+        if old.is_some() {
+            attachment::announce_all(&connection, |held| held.doom());
+        }
+        return Ok(connection);
     }
     Err(sys::Error::EBUSY)
 }
@@ -71,10 +83,6 @@ fn enrol(
     parent: u64,
     claim: &Claim,
 ) -> sys::Result<Connection> {
-    // First of all: a child that is forked from here on must not take this process's segment for its own.
-    if !owner::establish() {
-        return Err(sys::Error::ENOMEM);
-    }
     let (segment, file) = create(claim, old)?;
     let mappings = old.iter().flat_map(|old| &old.mappings).zip(&segment.mappings);
     for (from, to) in mappings {
@@ -115,6 +123,20 @@ impl Connection {
         self.segment.counters.refuse(why);
         let datagram = Enrolment::new(Kind::Refused, self.session, token(self.segment), 0, why as u32);
         sys::send(&self.socket, &datagram.to_bytes(), Some(file))
+    }
+}
+
+/// Tells whoever listens why a file that was mapped is not accelerated, if this process cannot be enrolled.
+pub fn refuse(why: Refusal, file: c_int) {
+    if let Some(segment) = segment() {
+        segment.counters.refuse(why);
+    }
+    let _quiet = sys::Quiet::begin();
+    if let Some(settings) = settings::get()
+        && let Ok((socket, _)) = sys::connect(settings::socket())
+    {
+        let datagram = Enrolment::new(Kind::Refused, settings.session, 0, 0, why as u32);
+        let _ = sys::send(&socket, &datagram.to_bytes(), Some(file));
     }
 }
 

@@ -13,6 +13,7 @@ mod atomic {
     pub use core::sync::atomic::*;
 }
 pub mod curtain;
+pub mod fork_gate;
 pub mod handler;
 pub mod handover;
 pub mod interpose;

@@ -14,9 +14,11 @@ const ADOPTING: u32 = 2;
 /// A page of the library's own: what the kernel would place by itself could come to lie where the program has made a hole
 /// that it counts on.
 #[repr(C, align(4096))]
-struct Page(AtomicU32, [u8; PAGE as usize - size_of::<AtomicU32>()]);
+struct Page(AtomicU32, [u8; REST]);
 
-static WIPED: Page = Page(AtomicU32::new(FORKED), [0; _]);
+const REST: usize = PAGE as usize - size_of::<AtomicU32>();
+
+static WIPED: Page = Page(AtomicU32::new(FORKED), [0; REST]);
 
 /// Whether the word counts.
 static ESTABLISHED: AtomicBool = AtomicBool::new(false);

@@ -4,7 +4,7 @@
 //! What is asked for is cheap and true: a ring that was made, a device that is open, a runtime that makes its system
 //! calls itself. That a library is loaded which could open the device says little: MPI and PyTorch load all of them.
 
-use crate::{arming, handover, registry, settings, sys};
+use crate::{arming, fork_gate, handover, registry, settings, sys};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use precache_contract::segment::Refusal;
@@ -29,8 +29,10 @@ pub fn reason() -> Option<Refusal> {
         return Refusal::ALL.get(seen as usize - 1).copied();
     }
     let mut objects = Objects::default();
+    let shut = fork_gate::Shut::begin();
     // SAFETY: `look` takes `objects` for what it is, and keeps no pointer.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut objects).cast()) };
+    drop(shut);
     if objects.makes_calls && !cfg!(feature = "sabotage-raw-calls-unnoticed") {
         return Some(Refusal::RawCalls);
     }
@@ -54,6 +56,7 @@ pub fn filtered<T: PartialEq>(call: impl FnOnce() -> T, failed: T) -> T {
     if cfg!(feature = "sabotage-filters-unnoticed") {
         return call();
     }
+    arming::settle_inheritance();
     if settings::get().is_some() && handover::segment().is_none() {
         // Afterwards there is only memory to say by why nothing is armed.
         let _ = handover::connect();

@@ -33,12 +33,13 @@ impl Claim {
         (!CLAIMED.swap(true, AcqRel)).then(|| Self(()))
     }
 
-    /// Maps the segment, for good, at the place that has not been in use for longest.
+    /// Maps the segment, for good, at the place after the one in use.
     pub fn map(&self, file: c_int, in_use: *const Segment) -> sys::Result<*const Segment> {
         let place = |ground: &Ground| ground.0.get().cast_const().cast();
         let next = GROUND.iter().position(|ground| place(ground) == in_use).map_or(0, |index| (index + 1) % PLACES);
         let place: *const Segment = GROUND.get(next).map(place).ok_or(sys::Error::ENOMEM)?;
-        // SAFETY: the place is our own, whole pages, and claimed by us alone.
+        // SAFETY: the place is our own, whole pages, and claimed by us alone; the kernel checks what can be checked before it
+        // takes the old mapping away (`mmap_region` in mm/vma.c), so that no other comes to lie there.
         unsafe { sys::map_over(place.addr(), Segment::LENGTH, file) }.map(|_| place)
     }
 }

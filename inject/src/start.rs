@@ -3,7 +3,7 @@
 //! started before a data file is mapped.
 
 use crate::handler::stand_in;
-use crate::{handover, next, settings};
+use crate::{fork_gate, handover, next, settings};
 use core::ffi::{CStr, c_char};
 
 unsafe extern "C" {
@@ -23,6 +23,7 @@ fn start() {
         if settings::get().is_some() {
             // A mask comes along over exec; threads that begin later inherit this one.
             stand_in::begin();
+            fork_gate::begin();
         }
         handover::report_loaded();
     }

@@ -65,7 +65,7 @@ fn little_is_imported() {
     let allowed = names(
         "abort bcmp dl_iterate_phdr dlsym environ __errno_location fnmatch getenv memcmp memcpy memmove memset
          posix_spawnattr_getflags posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigmask strlen
-         __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable",
+         __cxa_finalize __register_atfork __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable",
     );
     let imported = symbols(&library, "--undefined-only");
     assert!(imported.is_subset(&allowed), "also imported: {:?}", imported.difference(&allowed).collect::<Vec<_>>());

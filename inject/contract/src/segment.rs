@@ -105,7 +105,7 @@ impl Refusal {
             Self::Elf => "the file is a program or library",
             Self::SharedWritable => "the mapping is shared and writable",
             Self::Direct => "the descriptor bypasses the page cache (O_DIRECT)",
-            Self::NotEnrolled => "the optimizer could not be reached",
+            Self::NotEnrolled => "the process could not be made known to the optimizer",
             Self::Dying => "a fault of the program's own took its default action",
             Self::Blocked => "a SIGSEGV was sent to the program while it blocks it",
             Self::Executing => "the program executes another one while it ignores SIGSEGV",

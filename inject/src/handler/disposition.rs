@@ -5,6 +5,7 @@
 
 use super::forward::open_everything;
 use super::stand_in::STAND_IN;
+use crate::fork_gate::Shut;
 use crate::next;
 use crate::sys::{self, Action, SignalSet, bit};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
@@ -115,16 +116,17 @@ impl Drop for Ignored {
     }
 }
 
-/// The right to install: with all signals blocked, so that no handler waits for the thread that it interrupted.
-struct Installing(#[expect(dead_code, reason = "held for its end")] sys::Quiet);
+/// The right to install: with all signals blocked, so that no handler waits for the thread that it interrupted, and no fork,
+/// whose child would take our handler for another's.
+struct Installing(#[expect(dead_code, reason = "held for its end")] Shut);
 
 impl Installing {
     fn begin() -> Self {
-        let quiet = sys::Quiet::begin();
+        let shut = Shut::begin();
         while INSTALLING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
             sys::yield_now();
         }
-        Self(quiet)
+        Self(shut)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
+use precache_contract::segment::WATCHED;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -102,7 +103,8 @@ impl Feeder {
     pub fn begin(&self, source: &dyn ProgressSource) {
         if self.mode == Mode::Detect {
             let all = 0..u64::MAX;
-            let never = Thresholds { known: all.clone(), quiet: all, checkpoints: [u64::MAX; _], is_backward: false };
+            let never =
+                Thresholds { known: all.clone(), quiet: all, checkpoints: [u64::MAX; WATCHED], is_backward: false };
             source.expect(self.mapping, 0, &mut std::iter::once(never));
         }
     }

@@ -3,7 +3,6 @@
  * @report the file is a program or library
  * @compile -fexceptions -rdynamic */
 #include "hostile.h"
-#include "../../reader/programs/maps.h"
 #include <dlfcn.h>
 #include <unwind.h>
 

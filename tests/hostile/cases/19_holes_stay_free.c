@@ -11,8 +11,10 @@ static void fill_above(const unsigned char *end)
 {
 	for (size_t length = MIB; length >= PAGE; length /= 16) {
 		unsigned char *filler;
-		while ((filler = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) >= end)
-			;
+		do
+			if ((filler = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) == MAP_FAILED)
+				fail("mmap");
+		while (filler >= end);
 		munmap(filler, length);
 	}
 }
@@ -26,6 +28,8 @@ int main(int count, char **arguments)
 		fail(arguments[1]);
 	file_length = status.st_size;
 	unsigned char *low = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (low == MAP_FAILED)
+		fail("mmap");
 	munmap(low, ROOM);
 	fill_above(low + ROOM);
 	for (int round = 0; round < 3; round++) {

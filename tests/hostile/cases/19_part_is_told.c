@@ -1,7 +1,6 @@
 /* Expected: a program that unmaps a part of a mapping reads the rest, and the report says why it is not followed any more.
  * @report the program changed the mapping itself */
 #include "hostile.h"
-#include "../../reader/programs/maps.h"
 
 int main(int count, char **arguments)
 {

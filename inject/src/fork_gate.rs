@@ -1,0 +1,63 @@
+//! No fork comes while a thread does what a child must not find half done: enrols the process, puts our handler in place, or
+//! is in the loader's list of objects, whose lock a child would find taken for ever (of the loader's locks glibc's fork
+//! resets all but `dl_load_write_lock`; `__libc_fork` in posix/fork.c, 2.36).
+
+use crate::sys;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+/// Threads at such work, and above them forks under way.
+static GATE: AtomicU32 = AtomicU32::new(0);
+const FORK: u32 = 1 << 16;
+
+/// How often one side yields to the other, each of which takes some microseconds to milliseconds.
+const PATIENCE: u32 = 100_000;
+
+/// From the constructor: other handlers for forks come later, so that ours are the last before it and the first after it
+/// (pthread_atfork(3)), and no other waits in between.
+pub fn begin() {
+    // SAFETY: three functions that stay loaded. Without memory for them it is as without the gate.
+    let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+/// While this exists nobody forks.
+pub struct Shut(#[expect(dead_code, reason = "held for its end")] sys::Quiet);
+
+impl Shut {
+    /// Not for signal context, nor while another one exists in this thread.
+    pub fn begin() -> Self {
+        // A handler of the program's may fork, and would wait for its own thread.
+        let quiet = sys::Quiet::begin();
+        let mut patience = PATIENCE;
+        while GATE.fetch_add(1, AcqRel) >= FORK && patience > 0 {
+            GATE.fetch_sub(1, AcqRel);
+            patience -= 1;
+            sys::yield_now();
+        }
+        Self(quiet)
+    }
+}
+
+impl Drop for Shut {
+    fn drop(&mut self) {
+        GATE.fetch_sub(1, AcqRel);
+    }
+}
+
+unsafe extern "C" fn before() {
+    GATE.fetch_add(FORK, AcqRel);
+    for _ in 0..PATIENCE {
+        if GATE.load(Acquire).is_multiple_of(FORK) {
+            return;
+        }
+        sys::yield_now();
+    }
+}
+
+unsafe extern "C" fn in_parent() {
+    GATE.fetch_sub(FORK, AcqRel);
+}
+
+/// The only thread.
+unsafe extern "C" fn in_child() {
+    GATE.store(0, Release);
+}
