@@ -52,8 +52,6 @@ pub struct Streams {
     storage: Storage,
     /// Spacing of checkpoints, and whether it follows the pace.
     distance: u64,
-    /// The spacing before: readers may still be on their way to a checkpoint placed by it.
-    earlier: u64,
     is_distance_auto: bool,
     streams: Vec<Stream>,
     advised: Advised,
@@ -82,7 +80,6 @@ impl Streams {
             sizing,
             storage,
             distance,
-            earlier: distance,
             is_distance_auto,
             streams: Vec::new(),
             advised: Advised::default(),
@@ -142,6 +139,7 @@ impl Streams {
         };
         let stream = &mut self.streams[index];
         (stream.last, stream.idle, self.latest) = (position, 0, Some(stream.id));
+        stream.spacings = [stream.spacings[1], self.distance];
         let id = stream.id;
         decision.request = self.request(index, now).map(|extents| (id, extents));
         self.place_probe(index);
@@ -165,7 +163,7 @@ impl Streams {
         self.streams.iter().position(|stream| {
             let period = if let Course::Strided { stride, .. } = &stream.course { stride.period() } else { 0 };
             let left = if stream.is_backward() { stream.last } else { length.saturating_sub(stream.last) };
-            let is_at_end = left <= 2 * self.distance.max(period);
+            let is_at_end = left <= 2 * self.spacing(stream).max(period);
             stream.windows.is_some() && is_at_end && stream.first.abs_diff(position) <= 2 * STEP
         })
     }
@@ -206,6 +204,7 @@ impl Streams {
             course,
             windows: None,
             pace,
+            spacings: [self.distance; 2],
             idle: 0,
         });
         self.streams.len() - 1

@@ -59,6 +59,9 @@ pub(super) struct Stream {
     pub(super) course: Course,
     pub(super) windows: Option<Windows>,
     pub(super) pace: Pace,
+    /// Spacing of checkpoints at its last trip but one and at its last: its next one was placed by either, as what is told
+    /// arrives late.
+    pub(super) spacings: [u64; 2],
     /// New places touched since it went on last.
     pub(super) idle: u32,
 }
@@ -89,7 +92,7 @@ impl Streams {
         let backward = stream.is_backward();
         let ahead = if backward { stream.last.checked_sub(position) } else { position.checked_sub(stream.last) };
         let Some(ahead) = ahead else { return false };
-        let spacing = self.distance.max(self.earlier);
+        let spacing = self.spacing(stream);
         let leaps = ahead <= LEAPS * spacing;
         match &stream.course {
             Course::Unknown => {
@@ -106,6 +109,11 @@ impl Streams {
                     || ahead <= spacing + 2 * stride.period()
             }
         }
+    }
+
+    /// At most so far are checkpoints of the grid apart ahead of a stream.
+    pub(super) fn spacing(&self, stream: &Stream) -> u64 {
+        stream.spacings.iter().copied().fold(self.distance, u64::max)
     }
 
     /// From a stream that goes forward to its next checkpoint.

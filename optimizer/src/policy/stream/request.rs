@@ -42,10 +42,7 @@ impl Streams {
         if self.is_distance_auto
             && let Some(pace) = stream.pace.bytes_per_second()
         {
-            let distance = self.storage.distance(pace / share);
-            if distance != self.distance {
-                (self.earlier, self.distance) = (self.distance, distance);
-            }
+            self.distance = self.storage.distance(pace / share);
         }
         if first && self.faults_before_request.is_none() {
             self.faults_before_request = Some(stream.learning.faults());
