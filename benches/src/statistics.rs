@@ -6,9 +6,9 @@ use serde::Serialize;
 
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 10_000;
-/// With fewer pairs a bootstrap claims to know more than it does; the range of the pairs stands in.
+/// With fewer values a bootstrap claims to know more than it does; their range stands in.
 const FEW: usize = 6;
-/// A lone pair has no range: two runs of one command differ by up to this share.
+/// A lone value has no range: two runs of one command differ by up to this share.
 const LONE: f64 = 0.1;
 
 /// Some values of one kind.
@@ -29,6 +29,48 @@ impl Spread {
     }
 }
 
+/// The median of some values, with its confidence interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Median {
+    pub count: usize,
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Median {
+    /// None without values.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        let middle = median(&mut values)?;
+        let count = values.len();
+        if count == 1 {
+            let doubt = LONE * middle.abs();
+            return Some(Self { count, median: middle, low: middle - doubt, high: middle + doubt });
+        }
+        if count < FEW {
+            return Some(Self { count, median: middle, low: *values.first()?, high: *values.last()? });
+        }
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+        let mut medians: Vec<f64> = (0..RESAMPLES)
+            .filter_map(|_| median(&mut (0..count).map(|_| values[dice.below(count)]).collect::<Vec<_>>()))
+            .collect();
+        medians.sort_by(f64::total_cmp);
+        let quantile = |share: f64| medians[(share * (RESAMPLES - 1) as f64).round() as usize];
+        Some(Self { count, median: middle, low: quantile(0.025), high: quantile(0.975) })
+    }
+
+    /// The same of values that are this less: a median of another kind, known as well.
+    pub fn less(self, other: Self) -> Self {
+        let (median, low, high) = (self.median - other.median, self.low - other.high, self.high - other.low);
+        Self { count: self.count.min(other.count), median, low, high }
+    }
+
+    pub fn interval(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+}
+
 /// The ratio of paired values: the median of the pairs' ratios, with its confidence interval of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
@@ -41,22 +83,12 @@ pub struct Ratio {
 impl Ratio {
     /// Of the values to those measured beside them; None without pairs.
     pub fn of(values: &[f64], to: &[f64]) -> Option<Self> {
-        let mut ratios: Vec<f64> = values.iter().zip(to).map(|(value, to)| value / to).collect();
-        let middle = median(&mut ratios)?;
-        let pairs = ratios.len();
-        if pairs == 1 {
-            return Some(Self { pairs, median: middle, low: middle * (1.0 - LONE), high: middle * (1.0 + LONE) });
-        }
-        if pairs < FEW {
-            return Some(Self { pairs, median: middle, low: *ratios.first()?, high: *ratios.last()? });
-        }
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-        let mut medians: Vec<f64> = (0..RESAMPLES)
-            .filter_map(|_| median(&mut (0..pairs).map(|_| ratios[dice.below(pairs)]).collect::<Vec<_>>()))
-            .collect();
-        medians.sort_by(f64::total_cmp);
-        let quantile = |share: f64| medians[(share * (RESAMPLES - 1) as f64).round() as usize];
-        Some(Self { pairs, median: middle, low: quantile(0.025), high: quantile(0.975) })
+        let Median { count, median, low, high } = Median::of(values.iter().zip(to).map(|(value, to)| value / to))?;
+        Some(Self { pairs: count, median, low, high })
+    }
+
+    pub fn interval(&self) -> (f64, f64) {
+        (self.low, self.high)
     }
 }
 

@@ -19,14 +19,20 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub fn at_most(ratio: Ratio, bar: f64) -> Self {
-        if ratio.high <= bar {
+    /// Of what is known to lie between these.
+    pub fn at_most((low, high): (f64, f64), bar: f64) -> Self {
+        if high <= bar {
             Self::Met
-        } else if ratio.low > bar {
+        } else if low > bar {
             Self::NotMet
         } else {
             Self::Undecided
         }
+    }
+
+    /// The same the other way round.
+    pub fn at_least((low, high): (f64, f64), bar: f64) -> Self {
+        Self::at_most((-high, -low), -bar)
     }
 
     /// For what does not vary with the machine's mood.
@@ -71,7 +77,7 @@ impl Bar {
         let ratio = Ratio::of(times, to)?;
         let (time, other) = (Spread::of(times.iter().copied())?, Spread::of(to.iter().copied())?);
         let measured = format!("{}, {what} {}: {ratio}", seconds(time.median), seconds(other.median));
-        Some(Self::new(requirement, measured, Verdict::at_most(ratio, bar)))
+        Some(Self::new(requirement, measured, Verdict::at_most(ratio.interval(), bar)))
     }
 
     /// Why nothing can be said.

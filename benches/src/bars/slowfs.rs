@@ -4,7 +4,7 @@ use crate::bandwidth::{self, Way};
 use crate::bench::Bench;
 use crate::data;
 use crate::mount::Slow;
-use crate::statistics::Spread;
+use crate::statistics::{Median, Spread};
 use crate::storage::Storage;
 use crate::verdict::{Bar, Verdict};
 
@@ -28,16 +28,16 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
             rates.push(bandwidth::rate(&storage.file(), readers, u64::MAX, Way::PageCache)?);
         }
     }
-    let (Some(alone), Some(together)) = (Spread::of(alone), Spread::of(together)) else { return Ok(Vec::new()) };
+    let (Some(alone), Some(together)) = (Spread::of(alone), Median::of(together)) else { return Ok(Vec::new()) };
     Ok(vec![Bar::new(
         format!("slowfs without latency serves {} readers at {:.1} GB/s or more", READERS, BAR / 1e9),
         format!(
             "{:.2} GB/s ({:.2} to {:.2}); a single one behind a read-ahead of 128 KiB {:.2} GB/s",
             together.median / 1e9,
-            together.least / 1e9,
-            together.most / 1e9,
+            together.low / 1e9,
+            together.high / 1e9,
             alone.median / 1e9
         ),
-        Verdict::is(together.median >= BAR),
+        Verdict::at_least(together.interval(), BAR),
     )])
 }

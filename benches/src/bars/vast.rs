@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::bench::Bench;
 use crate::data;
 use crate::measure::Stopped;
-use crate::statistics::Spread;
+use crate::statistics::Median;
 use crate::verdict::{Bar, Verdict};
 
 const LENGTH: u64 = 240 << 30;
@@ -44,24 +44,22 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
             seen.push(look(bench, &file, *way)?);
         }
     }
-    let median = |runs: &[Seen], value: fn(&Seen) -> f64| {
-        Spread::of(runs.iter().map(value)).map(|spread| spread.median).context("it ran at least once")
-    };
+    let median =
+        |runs: &[Seen], value: fn(&Seen) -> f64| Median::of(runs.iter().map(value)).context("it ran at least once");
     let mut bars = Vec::new();
     for (way, injected) in ways.iter().zip(&seen).filter_map(|(way, runs)| Some(((*way)?, runs))) {
-        let gain = |value: fn(&Seen) -> f64| -> anyhow::Result<f64> {
-            Ok(median(injected, value)? - median(&seen[0], value)?)
-        };
-        let mut judge = |what: &str, value: f64, bar: f64, unit: &str| {
+        let gain = |value: fn(&Seen) -> f64| anyhow::Ok(median(injected, value)?.less(median(&seen[0], value)?));
+        let mut judge = |what: &str, value: Median, bar: f64, unit: &str| {
             let requirement = format!("240 GiB, {way}: {what} under {bar} {unit}");
-            bars.push(Bar::new(requirement, format!("{value:.2} {unit}"), Verdict::is(value <= bar)));
+            let measured =
+                format!("{:.2} {unit} ({:.2} to {:.2}, {} runs)", value.median, value.low, value.high, value.count);
+            bars.push(Bar::new(requirement, measured, Verdict::at_most(value.interval(), bar)));
         };
-        judge("first byte later by", gain(|run| run.ready)? * 1e3, 100.0, "ms");
-        let resident = injected.iter().map(|run| run.optimizer_kilobytes).max().unwrap_or(0);
-        judge("optimizer resident", resident as f64 / 1024.0, 32.0, "MiB");
+        judge("first byte later by", gain(|run| run.ready * 1e3)?, 100.0, "ms");
+        judge("optimizer resident", median(injected, |run| run.optimizer_kilobytes as f64 / 1024.0)?, 32.0, "MiB");
         judge("map count gained", gain(|run| run.told.maps as f64)?, 256.0, "VMAs");
-        judge("page tables gained", gain(|run| run.told.page_table_kilobytes as f64)? / 1024.0, 16.0, "MiB");
-        judge("a fork longer by", gain(|run| run.told.fork_seconds)? * 1e3, 2.0, "ms");
+        judge("page tables gained", gain(|run| run.told.page_table_kilobytes as f64 / 1024.0)?, 16.0, "MiB");
+        judge("a fork longer by", gain(|run| run.told.fork_seconds * 1e3)?, 2.0, "ms");
     }
     Ok(bars)
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 
 use super::{cost_reader, output_of, under_precache};
 use crate::bench::Bench;
-use crate::statistics::Spread;
+use crate::statistics::{Median, Spread};
 use crate::verdict::{Bar, Verdict};
 
 /// Microseconds more, of each child.
@@ -31,11 +31,11 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Bar> {
         over.push(with - without);
         empty.push(without);
     }
-    let over = Spread::of(over).context("there were pairs")?;
+    let over = Median::of(over).context("there were pairs")?;
     let empty = Spread::of(empty).context("there were pairs")?;
     let measured = format!(
         "{:.0} us ({:.0} to {:.0}, {} pairs), with the empty library {:.0} us",
-        over.median, over.least, over.most, over.count, empty.median
+        over.median, over.low, over.high, over.count, empty.median
     );
-    Ok(Bar::new(requirement, measured, Verdict::is(over.median <= BAR)))
+    Ok(Bar::new(requirement, measured, Verdict::at_most(over.interval(), BAR)))
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use super::{output_of, under_precache};
 use crate::bench::Bench;
 use crate::measure::Stopped;
-use crate::statistics::Spread;
+use crate::statistics::{Median, Spread};
 use crate::verdict::{Bar, Verdict};
 
 /// Milliseconds more than the program alone.
@@ -32,14 +32,14 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Bar> {
         over.push(time(&under)? - without);
         alone.push(without);
     }
-    let over = Spread::of(over).context("there were runs")?;
+    let over = Median::of(over).context("there were runs")?;
     let alone = Spread::of(alone).context("there were runs")?;
     let requirement = format!("a run takes at most {BAR} ms more than without precache, from start to end");
     let measured = format!(
         "{:.1} ms ({:.1} to {:.1}, {} pairs), alone {:.1} ms",
-        over.median, over.least, over.most, over.count, alone.median
+        over.median, over.low, over.high, over.count, alone.median
     );
-    Ok(Bar::new(requirement, measured, Verdict::is(over.median <= BAR)))
+    Ok(Bar::new(requirement, measured, Verdict::at_most(over.interval(), BAR)))
 }
 
 /// Another program under precache, so that the optimizer runs.
