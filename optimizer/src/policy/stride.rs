@@ -66,15 +66,22 @@ impl Stride {
         self.anchor as i64 + if self.is_backward { -ahead } else { ahead }.floor() as i64
     }
 
-    /// Bytes by which a record so far off may begin earlier than expected, and later. A page later it may always: that is
-    /// how the first page of another kind between records shows; and a page earlier where the period is a mean.
-    fn spread(&self, records: i64) -> (u64, u64) {
-        let pages = (self.wander * records.unsigned_abs() as f64).sqrt();
-        let least = if self.base.1 >= ENOUGH { 1.0 } else { 0.0 };
-        (pages.floor().max(least) as u64 * PAGE, pages.ceil().max(1.0) as u64 * PAGE)
+    /// Pages by which a mean period may be wrong over so many records: of those that it is the mean of, the first and the last
+    /// lie within a page of where they would by the true one.
+    fn slant(&self, records: u64) -> f64 {
+        if self.base.1 >= ENOUGH { records as f64 / self.base.1 as f64 } else { 0.0 }
     }
 
-    /// What is fetched for a record.
+    /// Bytes by which a record so far off may begin earlier than expected, and later. Before the period is a mean a page
+    /// later it may always: that is how the first page of another kind between records shows.
+    fn spread(&self, records: i64) -> (u64, u64) {
+        let records = records.unsigned_abs();
+        let pages = (self.wander * records as f64 + self.slant(records).powi(2)).sqrt();
+        let earlier = (pages * PAGE as f64) as u64;
+        (earlier, if self.base.1 >= ENOUGH { earlier } else { earlier.max(PAGE) })
+    }
+
+    /// What is fetched for a record: it begins at a page, of the two around where it is expected at the one or the other.
     fn extent(&self, record: i64) -> Range<u64> {
         let (start, (earlier, later)) = (self.start(record), self.spread(record));
         let page = PAGE as i64;
@@ -127,16 +134,17 @@ impl Stride {
         if records == 0 {
             return false;
         }
-        let (earlier, later) = self.spread(records as i64);
-        let is_late = deviation > later as i64 || -deviation > earlier as i64;
-        let pages = deviation as f64 / PAGE as f64;
-        self.wander = 0.75 * self.wander + 0.25 * pages * pages / records as f64;
+        let fetched = self.extent(records as i64);
+        let is_missed = at < fetched.start || fetched.end < at + self.high;
+        // A page more or less shows that records begin at pages, not that they wander.
+        let pages = Some((deviation as f64 / PAGE as f64).abs()).filter(|pages| *pages > 1.0 + self.slant(records));
+        self.wander = 0.75 * self.wander + 0.25 * pages.unwrap_or(0.0).powi(2) / records as f64;
         self.anchor = at;
         self.base.1 += records;
         if self.base.1 >= ENOUGH {
             self.period = at.abs_diff(self.base.0) as f64 / self.base.1 as f64;
         }
-        is_late
+        is_missed
     }
 
     /// The next epoch begins with a record here.

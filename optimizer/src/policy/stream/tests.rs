@@ -132,6 +132,18 @@ fn the_first_trip_of_the_next_epoch_is_urgent() {
     }
 }
 
+/// Records may turn out to lie elsewhere than they are fetched: every checkpoint of a reader that skips wakes.
+#[test]
+fn every_trip_of_a_reader_that_skips_is_urgent() {
+    let mut streams = streams(500 * MIB);
+    let record = |number: u64| 16 * MIB + number * 196 * PAGE;
+    for number in 0..100 {
+        let steps = if number < 3 { 0..4 } else { 0..1 };
+        steps.for_each(|step| drop(see(&mut streams, record(number) + step * STEP)));
+    }
+    assert!(streams.thresholds().count() > 0 && streams.thresholds().all(|told| told.quiet.is_empty()));
+}
+
 #[test]
 fn two_readers_have_windows_of_their_own() {
     let mut streams = streams(2000 * MIB);

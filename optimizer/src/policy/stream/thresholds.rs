@@ -30,8 +30,9 @@ impl Streams {
             let told = if is_last { [u64::MAX; 2] } else { [windows.threshold(), windows.next_threshold()] };
             let probe =
                 if let Course::Strided { probe: Some(probe), .. } = &stream.course { Some(probe.at) } else { None };
-            // To place a probe, one must know where the reader is.
-            let is_probing = matches!(&stream.course, Course::Strided { stride, .. } if stride.is_vague());
+            // Records that are not where they are fetched are noticed in time only if each checkpoint tells; and to place a
+            // probe, one must know where the reader is.
+            let is_uncertain = matches!(&stream.course, Course::Strided { .. });
             let is_backward = stream.is_backward();
             let (known, checkpoints) = if is_backward {
                 let first = self.plan.offset(stream.first.max(length.saturating_sub(windows.start()))) + STEP;
@@ -46,7 +47,7 @@ impl Streams {
                 (first..high, told.map(checkpoint))
             };
             let quiet = match (is_last, is_backward) {
-                _ if is_probing => 0..0,
+                _ if is_uncertain => 0..0,
                 // Nothing is left to request in this pass; a trip on the other side of its last window begins the next.
                 (true, true) => 0..self.plan.offset(length.saturating_sub(windows.start())),
                 (true, false) => self.plan.offset(windows.start())..u64::MAX,

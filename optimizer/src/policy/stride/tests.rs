@@ -83,6 +83,24 @@ fn probes_find_the_length() {
     assert!(stride.low <= 41 * PAGE && 41 * PAGE <= stride.high, "{stride:?}");
 }
 
+/// A page between the records now and then does not make them wander: a hundred records ahead they are fetched as a whole, with
+/// a page or two around them.
+#[test]
+fn pages_between_records_need_little_room() {
+    let mut stride = one_of_four(false);
+    let start = |record: u64| (1000 + record * 196 + record / 39) * PAGE;
+    for record in (10..400).step_by(10) {
+        let Place::Start { records, deviation } = stride.place(start(record)) else { panic!("lost at {record}") };
+        stride.meet(start(record), records, deviation);
+    }
+    for record in 400..500 {
+        let own = start(record)..start(record) + 49 * PAGE;
+        assert_eq!(stride.extents(own.clone()), [own.clone()], "record {record}");
+        let fetched = pages(&stride, own.start - 20 * PAGE..own.end + 20 * PAGE).into_iter().flatten().count();
+        assert!(fetched <= 52, "{fetched} pages for record {record}");
+    }
+}
+
 /// A page between the records now and then becomes part of the period.
 #[test]
 fn the_mean_period_is_learned() {
