@@ -23,6 +23,8 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 use nix::unistd::geteuid;
 
+use super::publish::{Access, publish};
+
 static CONTENT: &[u8] = include_bytes!(env!("PRECACHE_LIBRARY"));
 const HASH: &str = env!("PRECACHE_LIBRARY_HASH");
 const NAME: &str = "libprecache_inject.so";
@@ -112,7 +114,7 @@ fn below(base: &Path) -> Result<PathBuf, FolderError> {
     }
     let path = folder.join(NAME);
     if !is_intact(&path) {
-        write_in_place(&folder, &path).map_err(|error| FolderError::Io(path.clone(), error))?;
+        publish(&path, CONTENT, Access::Exactly(modes().1)).map_err(|error| FolderError::Io(path.clone(), error))?;
     }
     Ok(path)
 }
@@ -190,15 +192,6 @@ fn is_intact(path: &Path) -> bool {
     };
     let mut content = Vec::with_capacity(CONTENT.len());
     file.read_to_end(&mut content).is_ok() && content == CONTENT
-}
-
-/// Under another name first: a program that starts in this moment sees all of it or nothing.
-fn write_in_place(folder: &Path, path: &Path) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().tempfile_in(folder)?;
-    file.write_all(CONTENT)?;
-    file.as_file().set_permissions(Permissions::from_mode(modes().1))?;
-    file.persist(path)?;
-    Ok(())
 }
 
 fn in_memory() -> Result<Library, Errno> {

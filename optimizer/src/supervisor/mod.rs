@@ -10,6 +10,7 @@ mod library;
 pub mod message;
 mod optimizer;
 mod outcome;
+mod publish;
 mod script;
 mod sentry;
 mod settings;

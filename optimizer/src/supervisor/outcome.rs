@@ -1,10 +1,10 @@
 //! The end of a run: what is reported of it, and the status it leaves to our parent.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 use std::ptr;
@@ -15,6 +15,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::message;
+use super::publish::{Access, publish};
 use super::watch::End;
 use crate::options::{Mode, RunOptions};
 use crate::report::SessionReport;
@@ -71,18 +72,14 @@ fn write_open(mut file: &File, text: &[u8]) -> io::Result<()> {
     file.write_all(text)
 }
 
-/// Under another name first: whoever waits for the file finds all of it.
+/// Whoever waits for the file finds all of it.
 fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
     // What a link points to is meant, not the link; a pipe that nobody read from at the start is written to.
     let path = fs::canonicalize(path).unwrap_or(path.to_owned());
     if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
         return fs::write(path, text);
     }
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut temporary = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
-    temporary.write_all(text)?;
-    temporary.persist(&path)?;
-    Ok(())
+    publish(&path, text, Access::Masked(0o666))
 }
 
 #[derive(Debug, thiserror::Error)]
