@@ -47,11 +47,11 @@ bench: tools-bench build
 sabotage: tools-test
 	PRECACHE_TESTS_SABOTAGE=all cargo test --workspace --test sabotage
 
-# Coverage-guided, SECONDS for each target: what reads files that others made.
+# Coverage-guided, SECONDS for each target: what reads files that others made, and what other processes send.
 SECONDS := 60
 fuzz: tools-fuzz
-	for target in $(notdir $(patsubst %/,%,$(wildcard lmdb-tools/fuzz/corpus/*/))); do \
-		lmdb-tools/fuzz/run $$target $(SECONDS) || exit 1; \
+	for target in $(notdir $(patsubst %/,%,$(wildcard tests/fuzz/corpus/*/))); do \
+		tests/fuzz/run $$target $(SECONDS) || exit 1; \
 	done
 
 # $(call install,PROGRAM,PACKAGE): installs the package if there is no such program.

@@ -1,6 +1,6 @@
 //! Files that are not, or no longer, what they should be: a clear error, never a crash, never a hang.
 
-#[path = "../fuzz/mutation.rs"]
+#[path = "../../tests/fuzz/src/mutation.rs"]
 mod mutation;
 mod support;
 
@@ -90,7 +90,7 @@ fn what_is_too_short_depends_on_the_page_size() {
 /// A page on which liblmdb searches for ever, both in a walk and for a name.
 #[test]
 fn a_search_without_an_end() {
-    let endless = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/walk/search-in-circles.mdb");
+    let endless = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus/walk/search-in-circles.mdb");
     assert!(error(&endless).contains("liblmdb goes in circles"));
     let by_name = fail(&["lmdb", "map", "--name", "a", endless.to_str().unwrap()], 1);
     assert!(by_name.contains("liblmdb goes in circles"), "{by_name}");
@@ -103,7 +103,7 @@ fn mutated_databases() {
     const BUDGET: Duration = Duration::from_secs(15);
     let dir = directory();
     let path = dir.path().join("mutant.mdb");
-    for stored in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/walk")).unwrap() {
+    for stored in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus/walk")).unwrap() {
         let stored = stored.unwrap().path();
         if stored.extension().is_none_or(|extension| extension != "mdb") {
             continue;

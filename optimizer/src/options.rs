@@ -16,6 +16,9 @@ pub const DEFAULT_SIZE: u64 = 50 << 20;
 /// Requests in flight on a mount that no storage should need, and few can hold against a system.
 pub const DEFAULT_MAX_INFLIGHT: u16 = 64;
 
+/// Distances and sizes of more bytes overflow when they are added up.
+const LARGEST: u64 = 1 << 60;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOptions {
     pub distance: u64,
@@ -52,8 +55,7 @@ impl RunOptions {
     /// Whether the policy can work with these, whoever sent them.
     pub fn are_sound(&self) -> bool {
         let requests = [self.jobs.unwrap_or(1), self.max_inflight];
-        self.distance >= PAGE
-            && self.size >= PAGE
+        [self.distance, self.size].iter().all(|bytes| (PAGE..=LARGEST).contains(bytes))
             && (1..100).contains(&self.threshold)
             && requests.iter().all(|requests| (1..=1024).contains(requests))
     }

@@ -8,3 +8,4 @@ mod python;
 mod selection;
 mod sparse;
 mod strange_optimizers;
+mod strange_readers;

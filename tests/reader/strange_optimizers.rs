@@ -80,10 +80,10 @@ impl Shared {
 }
 
 /// The same throws in every run (xorshift64).
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn throw(&mut self) -> u64 {
+    pub fn throw(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -1,6 +1,8 @@
 //! Where the report goes, and that nothing is left unaccelerated without a word.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use precache_tests::storage::flat_file;
@@ -46,6 +48,23 @@ fn what_was_not_accelerated_is_told_in_the_report_and_beside_it() {
     }
     let refused = told(&[], &["python3", "-c", &map(&file, "PROT_READ | PROT_WRITE")]);
     assert!(refused.len() == 1 && refused[0].contains(": not accelerated: "), "{refused:?}");
+}
+
+/// File names are bytes, and the report is text.
+#[test]
+fn a_file_of_any_name_is_told_of() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().join(OsStr::from_bytes(b"\xff.mdb"));
+    fs::File::create(&file).unwrap().set_len(64 << 20).unwrap();
+    let report = folder.path().join("report");
+    let read = "import mmap, sys; f = open(sys.argv[1], 'rb'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); m[:]";
+    let mut command = supervisor();
+    command.args(["-q", "--report"]).arg(&report).args(["python3", "-c", read]).arg(&file);
+    let finished = finish(&mut command);
+    assert!(finished.status.success(), "{finished:?}");
+    let report: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    let told = report["session"]["files"][0]["path"].as_str().unwrap_or_else(|| panic!("{report:#}"));
+    assert!(told.ends_with("/\u{fffd}.mdb"), "{told}");
 }
 
 /// More patterns than the library has room for.

@@ -32,7 +32,7 @@ pub struct Enrolment {
     kind: u32,
     /// The supervisor's session that the process belongs to.
     pub session: u64,
-    /// Names the segment: random, never reused.
+    /// Names the segment: random, never reused; of a reader never 0.
     pub token: u64,
     /// The token of the process that this one was forked from, or 0.
     pub parent: u64,
@@ -49,6 +49,8 @@ pub enum Malformed {
     Magic,
     Version(u32),
     Kind(u32),
+    /// 0, which names nobody.
+    Token,
 }
 
 impl Enrolment {
@@ -108,6 +110,9 @@ impl Enrolment {
             5 => Kind::Lock,
             other => return Err(Malformed::Kind(other)),
         };
+        if kind == Kind::Reader && word(24) == 0 {
+            return Err(Malformed::Token);
+        }
         Ok((Self::of_mapping(kind, word(16), word(24), word(32), half(40), half(44)), kind))
     }
 }
@@ -164,6 +169,13 @@ mod tests {
         let datagram = LockNote::write(&mut buffer, 7, true, b"/db/lock.mdb").unwrap();
         assert_eq!(LockNote::parse(datagram), Some((true, 7, &b"/db/lock.mdb"[..])));
         assert_eq!(LockNote::parse(&datagram[..20]), None);
+    }
+
+    /// Every reader that was not forked names 0 as its parent.
+    #[test]
+    fn nobody_is_everybodys_parent() {
+        let nameless = Enrolment::new(Kind::Reader, 1, 0, 0, 0);
+        assert_eq!(Enrolment::parse(&nameless.to_bytes()), Err(Malformed::Token));
     }
 
     #[test]

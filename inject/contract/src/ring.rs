@@ -102,7 +102,7 @@ impl<const CELLS: usize> Ring<CELLS> {
             let Some(cell) = self.cells.get((position % Self::CAPACITY) as usize) else { return false };
             let sequence = cell.sequence.load(Acquire);
             if sequence == lap {
-                match self.head.compare_exchange_weak(position, position + 1, Relaxed, Relaxed) {
+                match self.head.compare_exchange_weak(position, position.wrapping_add(1), Relaxed, Relaxed) {
                     Ok(_) => {
                         cell.offset.store(news.offset, Relaxed);
                         cell.mapping.store(u64::from(news.slot) << 32 | u64::from(news.generation), Relaxed);

@@ -1,6 +1,7 @@
 //! The supervisor's side of the connection to the optimizer: reached under a name of its own for every user, memory
 //! cgroup and mount namespace, started if it does not run.
 
+pub mod incoming;
 pub mod message;
 mod name;
 mod start;

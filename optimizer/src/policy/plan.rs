@@ -3,6 +3,7 @@
 //! Positions count bytes along the plan: position 0 is the first byte read. Sequential reading is the plan with one
 //! extent; strided and known orders are plans with many.
 
+use precache_contract::PAGE;
 use std::ops::Range;
 
 /// Extents of a file in reading order. No byte is in two extents.
@@ -36,6 +37,16 @@ impl Plan {
     /// From `start` to `end` without a gap.
     pub fn sequential(range: Range<u64>) -> Self {
         Self::new([range])
+    }
+
+    /// One pass over the parts `wanted` of a mapping that covers `extent` of a file of `size` bytes: over all of it, if
+    /// none of them lies there. The reader protects whole pages.
+    pub fn of_mapping(extent: Range<u64>, size: u64, wanted: impl Iterator<Item = Range<u64>>) -> Self {
+        let extent = extent.start.min(size)..extent.end.min(size);
+        let pages = |r: Range<u64>| r.start / PAGE * PAGE..r.end.div_ceil(PAGE).saturating_mul(PAGE);
+        let wanted = wanted.map(pages).map(|r| r.start.max(extent.start)..r.end.min(extent.end));
+        let wanted = in_order(wanted.collect());
+        if wanted.is_empty() { Self::sequential(extent) } else { Self::new(wanted) }
     }
 
     /// Bytes in all.
@@ -74,6 +85,18 @@ impl Plan {
     }
 }
 
+/// Sorted, without overlaps or empty ones.
+fn in_order(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut end = 0;
+    for range in &mut ranges {
+        range.start = range.start.max(end);
+        end = end.max(range.end);
+    }
+    ranges.retain(|range| !range.is_empty());
+    ranges
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +132,11 @@ mod tests {
             let expected: Vec<_> = (a..b).map(|position| plan.offset(position)).collect();
             prop_assert_eq!(bytes, expected);
         }
+    }
+
+    #[test]
+    fn overlapping_ranges_become_one_pass() {
+        assert_eq!(in_order(vec![50..100, 0..60, 70..80]), [0..60, 60..100]);
     }
 
     #[test]

@@ -15,6 +15,9 @@ use std::ops::Range;
 /// Records after which the mean period is better than the first.
 const ENOUGH: u64 = 32;
 
+/// More records in one part are not told apart.
+const MOST: u64 = 1 << 20;
+
 /// Where a page lies as the stride tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -46,8 +49,9 @@ pub struct Stride {
 impl Stride {
     /// A record begins at `anchor`, the one before `jump` bytes from there; `length` are its bounds in bytes.
     pub fn new(anchor: u64, jump: i64, length: Range<u64>) -> Self {
-        let (low, high) = (length.start.max(PAGE), length.end.max(PAGE));
-        let period = jump.unsigned_abs() as f64;
+        let low = length.start.max(PAGE);
+        let high = length.end.max(low);
+        let period = jump.unsigned_abs().max(PAGE) as f64;
         Self { anchor, period, is_backward: jump < 0, low, high, wander: 0.0, base: (anchor, 0) }
     }
 
@@ -63,7 +67,7 @@ impl Stride {
     /// Where a record begins, counted from the anchor in reading order; the one before the first byte is its own kind.
     fn start(&self, record: i64) -> i64 {
         let ahead = record as f64 * self.period;
-        self.anchor as i64 + if self.is_backward { -ahead } else { ahead }.floor() as i64
+        (self.anchor as i64).saturating_add(if self.is_backward { -ahead } else { ahead }.floor() as i64)
     }
 
     /// Pages by which a mean period may be wrong over so many records: of those that it is the mean of, the first and the last
@@ -97,6 +101,9 @@ impl Stride {
             if self.is_backward { -ahead } else { ahead }.floor() as i64
         };
         let (a, b) = (number(part.start), number(part.end));
+        if a.abs_diff(b) > MOST {
+            return vec![part];
+        }
         let mut extents: Vec<Range<u64>> = Vec::new();
         for record in a.min(b) - 2..=a.max(b) + 2 {
             let extent = self.extent(record);
@@ -142,7 +149,7 @@ impl Stride {
         self.anchor = at;
         self.base.1 += records;
         if self.base.1 >= ENOUGH {
-            self.period = at.abs_diff(self.base.0) as f64 / self.base.1 as f64;
+            self.period = (at.abs_diff(self.base.0) as f64 / self.base.1 as f64).max(PAGE as f64);
         }
         is_missed
     }

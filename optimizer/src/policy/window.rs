@@ -15,6 +15,10 @@ use std::ops::Range;
 const FIRST: u64 = 1 << 20;
 const GROWTH: u64 = 4;
 
+/// Windows that a reader may leap over before they become longer: whoever says that it went through the whole file at once
+/// is not followed through millions of them.
+const LEAP: u64 = 1024;
+
 /// Percent of the windows before those of full size after which the next is due: they end too soon for more.
 const EARLY: u8 = 50;
 
@@ -66,7 +70,8 @@ impl Windows {
         let start = self.current.end;
         while position >= self.threshold() && self.current.end < self.length {
             self.passed = self.current.start;
-            self.current = self.current.end..self.current.end.saturating_add(self.next).min(self.length);
+            let length = self.next.max(position.saturating_sub(self.current.end) / LEAP);
+            self.current = self.current.end..self.current.end.saturating_add(length).min(self.length);
             self.is_growing = self.next < self.sizing.size;
             self.next = self.next.saturating_mul(GROWTH).min(self.sizing.size);
         }

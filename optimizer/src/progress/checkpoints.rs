@@ -7,7 +7,7 @@ use memmap2::MmapRaw;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use precache_contract::VERSION;
 use precache_contract::ring::CAPACITY;
-use precache_contract::segment::{Counters, Mapping, PROFIT, Segment};
+use precache_contract::segment::{Counters, Mapping, Method, PROFIT, Segment};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -26,6 +26,15 @@ pub enum Error {
     NotSealed,
     #[error("the reader speaks version {0} instead of {VERSION}")]
     Version(u32),
+}
+
+/// A mapping, as its reader registered it: a stranger's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    pub method: Option<Method>,
+    /// The part of the file, and where it lies in the reader.
+    pub extent: Range<u64>,
+    pub address: Range<u64>,
 }
 
 /// What the reader counted of one mapping.
@@ -82,6 +91,25 @@ impl Shared {
     pub fn mapping(&self, id: MappingId) -> Option<&Mapping> {
         let mapping = self.segment().mappings.get(usize::from(id.slot))?;
         (mapping.generation.load(Acquire) == id.generation).then_some(mapping)
+    }
+
+    /// What stands there of the mapping, unless it is gone.
+    pub fn registration(&self, id: MappingId) -> Option<Registration> {
+        let mapping = self.mapping(id)?;
+        let length = mapping.length.load(Relaxed);
+        let part_from = |start: u64| start..start.saturating_add(length);
+        Some(Registration {
+            method: Method::from_number(mapping.method.load(Relaxed)),
+            extent: part_from(mapping.offset.load(Relaxed)),
+            address: part_from(mapping.address.load(Relaxed)),
+        })
+    }
+
+    /// Asks the reader's side to let go of the mapping.
+    pub fn let_go(&self, id: MappingId) {
+        if let Some(mapping) = self.mapping(id) {
+            mapping.veto.store(id.generation, Release);
+        }
     }
 
     /// Makes the source's wait return without news.
@@ -209,8 +237,6 @@ impl ProgressSource for Checkpoints {
     }
 
     fn let_go(&self, mapping: MappingId) {
-        if let Some(shared) = self.shared.mapping(mapping) {
-            shared.veto.store(mapping.generation, Release);
-        }
+        self.shared.let_go(mapping);
     }
 }

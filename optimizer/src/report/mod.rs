@@ -2,8 +2,8 @@
 
 mod summary;
 
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use serde::{Deserialize, Serialize, Serializer};
+use std::path::{Path, PathBuf};
 
 /// One session: a program and its children.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -46,18 +46,18 @@ pub struct ReaderReport {
 }
 
 impl ReaderReport {
-    /// Adds what another process did to the sums.
+    /// Adds what another process did to the sums. Each counts as it likes.
     pub fn add(&mut self, other: &Self) {
-        self.processes += other.processes;
-        self.trips += other.trips;
-        self.wakes += other.wakes;
-        self.contended += other.contended;
-        self.lost += other.lost;
-        self.forwarded += other.forwarded;
-        self.lifted_for_calls += other.lifted_for_calls;
+        self.processes = self.processes.saturating_add(other.processes);
+        self.trips = self.trips.saturating_add(other.trips);
+        self.wakes = self.wakes.saturating_add(other.wakes);
+        self.contended = self.contended.saturating_add(other.contended);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.forwarded = self.forwarded.saturating_add(other.forwarded);
+        self.lifted_for_calls = self.lifted_for_calls.saturating_add(other.lifted_for_calls);
         for refusals in &other.refusals {
             match self.refusals.iter_mut().find(|known| known.reason == refusals.reason) {
-                Some(known) => known.count += refusals.count,
+                Some(known) => known.count = known.count.saturating_add(refusals.count),
                 None => self.refusals.push(refusals.clone()),
             }
         }
@@ -73,6 +73,7 @@ pub struct Refusals {
 /// One mapping of a data file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MappingReport {
+    #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
     /// How checkpoints are protected: `guard` or `mprotect`.
     pub method: String,
@@ -92,6 +93,7 @@ pub struct MappingReport {
 /// One data file, whoever mapped it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FileReport {
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     pub size: u64,
     pub file_system: String,
@@ -122,6 +124,7 @@ pub struct EngineShare {
 /// An LMDB lock file that a reader opened, or a data file that a writer opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockReport {
+    #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
     /// A lock file, and the reader was given a private one; else a data file, and its writer has the shared lock file.
     pub private: bool,
@@ -131,6 +134,41 @@ pub struct LockReport {
 /// A file that was mapped and not accelerated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
+    #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
     pub reason: String,
+}
+
+/// JSON has nothing but text: bytes of a path that are not UTF-8 show as U+FFFD.
+fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn sums_do_not_overflow() {
+        let lying = ReaderReport {
+            processes: 1,
+            trips: u64::MAX,
+            refusals: vec![Refusals { reason: "why".into(), count: u64::MAX }],
+            ..Default::default()
+        };
+        let mut sums = lying.clone();
+        sums.add(&lying);
+        assert_eq!((sums.processes, sums.trips, sums.refusals[0].count), (2, u64::MAX, u64::MAX));
+        let report =
+            SessionReport { readers: vec![lying, sums], files: vec![FileReport::default()], ..Default::default() };
+        assert!(report.summary().concat().contains(&u64::MAX.to_string()));
+    }
+
+    #[test]
+    fn any_path_can_be_told() {
+        let refused = Refused { file: OsStr::from_bytes(b"/data/\xff.mdb").into(), reason: "why".into() };
+        assert_eq!(serde_json::to_value(&refused).unwrap()["file"], "/data/\u{fffd}.mdb");
+    }
 }

@@ -7,13 +7,14 @@ impl SessionReport {
     pub fn summary(&self) -> Vec<String> {
         let mut lines: Vec<_> = self.files.iter().map(line_of).collect();
         if !self.files.is_empty() {
-            let trips: u64 = self.readers.iter().map(|reader| reader.trips).sum();
+            let trips = self.readers.iter().map(|reader| reader.trips).fold(0, u64::saturating_add);
             let mut methods: Vec<_> =
                 self.readers.iter().flat_map(|r| &r.mappings).map(|mapping| mapping.method.as_str()).collect();
             methods.sort_unstable();
             methods.dedup();
             let readers = self.readers.iter().filter(|reader| !reader.mappings.is_empty()).count();
-            let populated = self.readers.iter().flat_map(|r| &r.mappings).map(|mapping| mapping.populated).sum();
+            let populated = self.readers.iter().flat_map(|r| &r.mappings).map(|mapping| mapping.populated);
+            let populated = populated.fold(0, u64::saturating_add);
             lines.push(format!(
                 "{trips} trips in {} ({}){}",
                 count(readers as u64, "process", "processes"),

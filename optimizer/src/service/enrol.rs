@@ -1,89 +1,80 @@
 //! Datagrams as they come in: what was said, and the descriptor that came along.
 
-use crate::link::message::{DATAGRAM, Request};
+use crate::link::incoming::{Incoming, Said};
+use crate::link::message::DATAGRAM;
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
-use precache_contract::enrolment::{Enrolment, Kind, LockNote};
-use std::ffi::OsStr;
 use std::fs::File;
-use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
-/// A request of more bytes than this is nobody's honest one.
-const LONGEST: usize = 1 << 20;
-
-pub enum Message {
-    Enrolment(Enrolment, Kind, Option<File>),
-    Lock(LockNotice),
-    Request(Request),
-}
-
-/// A process opened an LMDB lock file.
-pub struct LockNotice {
-    pub session: u64,
-    pub path: PathBuf,
-    pub private: bool,
-}
+/// Descriptors that one message can carry (SCM_MAX_FD in the kernel's net/scm.h).
+const MOST_FILES: usize = 253;
 
 pub enum Receipt {
-    Message(Message),
+    Message(Said, Option<File>),
     /// No more for now.
     Nothing,
     /// The peer hung up, or cannot be understood.
     End,
 }
 
-/// The next message. `text` keeps the beginning of one that comes in parts.
-pub fn receive(socket: &OwnedFd, text: &mut Vec<u8>) -> Receipt {
+/// The next message of a connection that was heard so far.
+pub fn receive(socket: &OwnedFd, heard: &mut Incoming) -> Receipt {
+    let mut buffer = vec![0; DATAGRAM];
     loop {
-        let mut part = vec![0; DATAGRAM];
-        let (length, file) = match datagram(socket, &mut part) {
-            Ok((0, None)) => return Receipt::End,
+        let Datagram { length, is_whole, mut files } = match datagram(socket, &mut buffer) {
             Ok(received) => received,
             Err(Errno::EAGAIN) => return Receipt::Nothing,
             Err(Errno::EINTR) => continue,
             Err(_) => return Receipt::End,
         };
-        part.truncate(length);
-        if text.is_empty() && part.first() != Some(&b'{') && part.first() != Some(&b'"') {
-            if let Some((private, session, path)) = LockNote::parse(&part) {
-                let path = PathBuf::from(OsStr::from_bytes(path));
-                return Receipt::Message(Message::Lock(LockNotice { session, path, private }));
-            }
-            return match Enrolment::parse(&part) {
-                Ok((what, kind)) => Receipt::Message(Message::Enrolment(what, kind, file)),
-                Err(_) => Receipt::End,
-            };
-        }
-        text.append(&mut part);
-        if text.last() == Some(&b'\n') {
-            let request = serde_json::from_slice(text);
-            text.clear();
-            return request.map_or(Receipt::End, |request| Receipt::Message(Message::Request(request)));
-        }
-        if text.len() > LONGEST {
+        // An empty datagram is what the end looks like, and is nothing that anybody has to say.
+        if length == 0 || !is_whole || files.len() > 1 {
             return Receipt::End;
+        }
+        match heard.take(buffer.get(..length).unwrap_or_default()) {
+            Ok(Some(said)) => return Receipt::Message(said, files.pop()),
+            Ok(None) => {}
+            Err(_) => return Receipt::End,
         }
     }
 }
 
-fn datagram(socket: &OwnedFd, buffer: &mut [u8]) -> Result<(usize, Option<File>), Errno> {
-    let mut control = nix::cmsg_space!([RawFd; 4]);
-    let mut parts = [IoSliceMut::new(buffer)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
-    let mut file = None;
-    if let Ok(controls) = message.cmsgs() {
-        for control in controls {
-            if let ControlMessageOwned::ScmRights(numbers) = control {
-                // SAFETY: the kernel made these descriptors for us in this call; those not kept are closed.
-                let mut files = numbers.into_iter().map(|number| unsafe { File::from_raw_fd(number) });
-                file = file.or(files.next());
-                files.for_each(drop);
-            }
+struct Datagram {
+    length: usize,
+    /// Neither bytes nor descriptors are lacking.
+    is_whole: bool,
+    files: Vec<File>,
+}
+
+/// Takes all descriptors that came, however many they are: those that nobody owns would stay open for ever. (nix shows
+/// none of a message that was cut short.)
+fn datagram(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Datagram, Errno> {
+    let mut control = [0_u64; MOST_FILES * size_of::<RawFd>() / size_of::<u64>() + 4];
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: null pointers and lengths of zero are valid in a msghdr (recvmsg(2)).
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    (header.msg_iov, header.msg_iovlen) = (&mut part, 1);
+    (header.msg_control, header.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control));
+    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+    // SAFETY: the header tells of two buffers with their lengths, which both outlive the call.
+    let length = Errno::result(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, flags) })?;
+    let mut files = Vec::new();
+    // SAFETY: the header is as the kernel left it, and its control buffer is aligned and alive (cmsg(3)); so below.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(&header) };
+    // SAFETY: null or within the control buffer.
+    while let Some(message) = unsafe { next.as_ref() } {
+        if (message.cmsg_level, message.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+            // SAFETY: computes a length.
+            let bytes = message.cmsg_len - unsafe { libc::CMSG_LEN(0) } as usize;
+            // SAFETY: the data of a message of this type are descriptors, which the kernel made for us in this call; as
+            // many as its length tells.
+            files.extend((0..bytes / size_of::<RawFd>()).map(|index| unsafe {
+                File::from_raw_fd(libc::CMSG_DATA(next).cast::<RawFd>().add(index).read_unaligned())
+            }));
         }
+        // SAFETY: as above.
+        next = unsafe { libc::CMSG_NXTHDR(&header, next) };
     }
-    Ok((message.bytes, file))
+    let is_whole = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) == 0;
+    Ok(Datagram { length: length as usize, is_whole, files })
 }

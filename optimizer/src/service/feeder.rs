@@ -3,13 +3,12 @@
 use super::files::Files;
 use super::retainer::Retainer;
 use crate::engine::{Account, Audience, DataFile, Lane, Pool};
-use crate::options::{DataRange, Mode, RunOptions};
+use crate::options::{Mode, RunOptions};
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{Decision, StreamId, Streams, Thresholds};
 use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
-use precache_contract::PAGE;
 use precache_contract::ring::Advice;
 use precache_contract::segment::WATCHED;
 use std::ops::Range;
@@ -66,14 +65,9 @@ impl Feeder {
         listener: Option<Arc<dyn Audience>>,
     ) -> Self {
         let file = &supply.file;
-        let extent = extent.start.min(file.size)..extent.end.min(file.size);
-        let origin = extent.start;
+        let origin = extent.start.min(file.size);
         let ranges = options.ranges.iter().filter(|range| range.file == file.path);
-        // The reader protects whole pages.
-        let pages = |r: &DataRange| r.start / PAGE * PAGE..r.end.next_multiple_of(PAGE);
-        let wanted = ranges.map(pages).map(|r| r.start.max(extent.start)..r.end.min(extent.end));
-        let wanted = in_order(wanted.collect());
-        let plan = if wanted.is_empty() { Plan::sequential(extent) } else { Plan::new(wanted) };
+        let plan = Plan::of_mapping(extent, file.size, ranges.map(|range| range.start..range.end));
         let sizing = Sizing { size: options.size, is_auto: options.size_auto, threshold: options.threshold };
         let storage = Storage { chunk: file.request(), ..Storage::default() };
         let streams = Streams::new(plan, origin, sizing, options.distance, options.distance_auto, storage);
@@ -198,27 +192,5 @@ impl Drop for Feeder {
     fn drop(&mut self) {
         let (reader, mapping, _) = self.lane(0);
         self.pool.forget(|lane| (lane.0, lane.1) == (reader, mapping));
-    }
-}
-
-/// Sorted, without overlaps or empty ones.
-fn in_order(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.sort_by_key(|range| range.start);
-    let mut end = 0;
-    for range in &mut ranges {
-        range.start = range.start.max(end);
-        end = end.max(range.end);
-    }
-    ranges.retain(|range| !range.is_empty());
-    ranges
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn overlapping_ranges_become_one_pass() {
-        assert_eq!(in_order(vec![50..100, 0..60, 70..80]), [0..60, 60..100]);
     }
 }

@@ -3,6 +3,7 @@
 use super::worker::lock;
 use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, Way};
 use crate::memory::Memory;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -33,6 +34,7 @@ impl Files {
     ///
     /// Asks the file system, which may not answer for long: nothing is held meanwhile.
     pub fn find_or_add(&self, file: File, engine: Option<Way>) -> io::Result<Arc<DataFile>> {
+        check(&file)?;
         let identity = Identity::of(&file)?;
         let size = file.metadata()?.len();
         let record = match lock(&self.known).find(identity, size) {
@@ -60,6 +62,18 @@ impl Files {
         let pool = Arc::<Pool>::default();
         known.pools.insert(device, Arc::downgrade(&pool));
         pool
+    }
+}
+
+/// Whether it can be read as all readers of the file need it: it will be read for others, too. Who maps a file has it open
+/// for reading (mmap(2)).
+fn check(file: &File) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
+    let is_readable = flags & OFlag::O_ACCMODE != OFlag::O_WRONLY && !flags.contains(OFlag::O_PATH);
+    match file.metadata()?.is_file() {
+        true if is_readable && !flags.contains(OFlag::O_DIRECT) => Ok(()),
+        true => Err(io::Error::other("its descriptor is not open for reading through the page cache")),
+        false => Err(io::Error::other("it is no regular file")),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The socket, and the loop over everything that can happen: a connection, a datagram, a reader's death.
 
-use super::enrol::{Message, Receipt, receive};
+use super::enrol::{Receipt, receive};
 use super::files::Files;
 use super::reader::Reader;
 use super::session::{Session, Sessions};
-use crate::link::message::Request;
+use crate::link::incoming::{Incoming, Said};
+use crate::link::message::{Answer, Request};
+use crate::link::tell;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -17,35 +19,51 @@ use precache_contract::segment::Refusal;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections whose peer has not hung up. More than this, and the oldest goes: a reader hangs up at once.
+/// Connections of peers that opened no session and have not hung up. More than this, and the oldest goes.
 const CONNECTIONS: usize = 1024;
 
 /// Rest after a failed accept.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// Enrolments kept for sessions that are not open yet.
+/// Enrolments kept for sessions that are not open yet, and how long: a supervisor that lost its optimizer opens its session
+/// at the next one at once.
 const EARLY: usize = 1024;
+const EARLY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Someone at the other end.
 struct Connection {
     socket: OwnedFd,
     pid: i32,
-    /// Of a JSON text that came in part.
-    text: Vec<u8>,
+    heard: Incoming,
+    /// To be answered before anything else is heard.
+    request: Option<Request>,
     /// The session that this supervisor opened.
     session: Option<u64>,
 }
 
+/// A reader may find a new optimizer before its supervisor does.
+struct Early {
+    since: Instant,
+    pid: i32,
+    what: Enrolment,
+    kind: Kind,
+    file: Option<File>,
+}
+
 pub struct Listener {
     socket: OwnedFd,
+    /// The oldest first.
     connections: Vec<Connection>,
     sessions: Sessions,
     readers: Vec<Reader>,
     files: Arc<Files>,
-    /// Enrolments for sessions that are not open: a reader may find a new optimizer before its supervisor does.
-    early: Vec<(i32, Enrolment, Kind, Option<File>)>,
+    /// Enrolments for sessions that are not open.
+    early: Vec<Early>,
+    /// Reports on their way.
+    partings: Vec<JoinHandle<()>>,
 }
 
 impl Listener {
@@ -62,6 +80,7 @@ impl Listener {
             readers: Vec::new(),
             files: Arc::default(),
             early: Vec::new(),
+            partings: Vec::new(),
         })
     }
 
@@ -69,7 +88,8 @@ impl Listener {
     pub fn serve(mut self, idle: Duration) {
         let mut busy = Instant::now();
         loop {
-            if !self.sessions.is_empty() || !self.readers.is_empty() {
+            self.partings.retain(|parting| !parting.is_finished());
+            if !self.sessions.is_empty() || !self.readers.is_empty() || !self.partings.is_empty() {
                 busy = Instant::now();
             } else if busy.elapsed() >= idle {
                 return;
@@ -87,7 +107,7 @@ impl Listener {
             return;
         }
         let happened: Vec<bool> = polled.iter().map(|p| p.any().unwrap_or(true)).collect();
-        // What a reader sent before it died comes first. Backwards, for a connection that ends gives its place to the last.
+        // What a reader sent before it died comes first. Backwards, for those behind a connection that ends move up.
         for index in (0..self.connections.len()).rev().filter(|index| happened[1 + index]) {
             self.hear(index);
         }
@@ -95,6 +115,8 @@ impl Listener {
             self.accept();
         }
         self.bury_the_dead();
+        self.answer();
+        self.early.retain(|early| early.since.elapsed() < EARLY_PATIENCE);
     }
 
     /// Takes the last news of readers that died.
@@ -113,10 +135,16 @@ impl Listener {
     fn accept(&mut self) {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         loop {
+            let unknown = self.connections.iter().filter(|connection| connection.session.is_none()).count();
+            // Those who asked are answered first.
+            if unknown >= CONNECTIONS && !self.hang_up_on_the_oldest() {
+                return;
+            }
             let number = match accept4(self.socket.as_raw_fd(), flags) {
                 Ok(number) => number,
                 Err(Errno::EINTR | Errno::ECONNABORTED) => continue,
                 Err(Errno::EAGAIN) => return,
+                Err(Errno::EMFILE) if self.hang_up_on_the_oldest() => continue,
                 // Out of descriptors: whoever waits goes on waiting, and this does not spin.
                 Err(_) => return std::thread::sleep(BREATH),
             };
@@ -127,62 +155,98 @@ impl Listener {
             if peer.uid() != geteuid().as_raw() {
                 continue;
             }
-            if self.connections.len() == CONNECTIONS {
-                // Never a supervisor: readers hang up by themselves, and at once.
-                self.connections.iter().position(|c| c.session.is_none()).into_iter().for_each(|i| self.hang_up(i));
-            }
-            self.connections.push(Connection { socket, pid: peer.pid(), text: Vec::new(), session: None });
+            let (heard, request, session) = (Incoming::default(), None, None);
+            self.connections.push(Connection { socket, pid: peer.pid(), heard, request, session });
             self.hear(self.connections.len() - 1);
         }
     }
 
-    /// Takes all datagrams of a connection, and closes it when its peer has, or makes no sense.
+    /// Never a supervisor: readers hang up by themselves, and at once. False, if there is nobody else.
+    fn hang_up_on_the_oldest(&mut self) -> bool {
+        let oldest = self.connections.iter().position(|c| c.session.is_none() && c.request.is_none());
+        oldest.into_iter().for_each(|index| self.hang_up(index));
+        oldest.is_some()
+    }
+
+    /// Takes all datagrams of a connection up to a request, and closes it when its peer has, or makes no sense.
     fn hear(&mut self, index: usize) {
         loop {
             let Some(connection) = self.connections.get_mut(index) else { return };
-            match receive(&connection.socket, &mut connection.text) {
+            if connection.request.is_some() {
+                return;
+            }
+            match receive(&connection.socket, &mut connection.heard) {
                 Receipt::Nothing => return,
-                Receipt::Message(Message::Enrolment(what, kind, file)) => {
+                Receipt::Message(Said::Enrolment(what, kind), file) => {
                     let pid = connection.pid;
                     self.enrol(pid, what, kind, file);
                 }
-                Receipt::Message(Message::Lock(notice)) => {
+                Receipt::Message(Said::Lock(notice), _) => {
                     // A relative path is the process's own.
                     let folder = std::fs::read_link(format!("/proc/{}/cwd", connection.pid)).unwrap_or_default();
                     let path = folder.join(&notice.path);
                     self.with_session(notice.session, |session| session.note_lock(path, notice.private));
                 }
-                Receipt::Message(Message::Request(request)) => {
-                    return self.answer(index, request);
-                }
+                Receipt::Message(Said::Request(request), _) => connection.request = Some(request),
                 Receipt::End => return self.hang_up(index),
             }
         }
     }
 
-    /// Answers a supervisor. What its readers said before comes first, also what waits unheard.
-    fn answer(&mut self, index: usize, request: Request) {
-        let mut asking = self.connections.swap_remove(index);
-        self.accept();
-        for index in (0..self.connections.len()).rev() {
-            if self.connections.get(index).is_some_and(|connection| connection.session.is_none()) {
-                self.hear(index);
+    /// Answers the supervisors that asked. What their readers said before comes first, also what waits unheard.
+    fn answer(&mut self) {
+        loop {
+            let asking: Vec<_> = self.connections.extract_if(.., |connection| connection.request.is_some()).collect();
+            if asking.is_empty() {
+                return;
+            }
+            self.accept();
+            for index in (0..self.connections.len()).rev() {
+                if self.connections.get(index).is_some_and(|connection| connection.session.is_none()) {
+                    self.hear(index);
+                }
+            }
+            self.bury_the_dead();
+            for mut connection in asking {
+                let Some(request) = connection.request.take() else { continue };
+                match self.sessions.answer(connection.session, request, &self.readers) {
+                    Ok(session) => {
+                        // A supervisor that hung up needs no answer; its connection ends at the next look.
+                        let _ = tell(&connection.socket, &Answer::Opened);
+                        connection.session = Some(session);
+                        self.connections.push(connection);
+                        self.enrol_early(session);
+                    }
+                    Err(last) => self.part_from(connection, last),
+                }
             }
         }
-        self.bury_the_dead();
-        let opened = self.sessions.answer(&asking.socket, asking.session, request, &self.readers);
-        asking.session = opened.or(asking.session);
-        self.connections.push(asking);
-        let (now, later) = self.early.drain(..).partition(|(_, what, ..)| Some(what.session) == opened);
-        self.early = later;
-        for (pid, what, kind, file) in now {
-            self.enrol(pid, what, kind, file);
+    }
+
+    /// Says what is left to be said, and hangs up.
+    fn part_from(&mut self, connection: Connection, last: Answer) {
+        connection.session.into_iter().for_each(|session| self.sessions.close(session));
+        let is_report = matches!(last, Answer::Report(_));
+        let parting = move || drop(tell(&connection.socket, &last));
+        if is_report {
+            // It may be more than the socket holds, and the supervisor may read slowly or never: that is waited for
+            // elsewhere. Without a thread it gets no answer, and says so.
+            self.partings.extend(std::thread::Builder::new().name("report".into()).spawn(parting));
+        } else {
+            parting();
         }
     }
 
     fn hang_up(&mut self, index: usize) {
-        if let Some(session) = self.connections.swap_remove(index).session {
+        if let Some(session) = self.connections.remove(index).session {
             self.sessions.close(session);
+        }
+    }
+
+    /// Those who came before this session was open.
+    fn enrol_early(&mut self, session: u64) {
+        for early in self.early.extract_if(.., |early| early.what.session == session).collect::<Vec<_>>() {
+            self.enrol(early.pid, early.what, early.kind, early.file);
         }
     }
 
@@ -191,7 +255,7 @@ impl Listener {
             || self.readers.iter().any(|reader| [what.parent, what.token].contains(&reader.token()));
         if !knows {
             if self.early.len() < EARLY {
-                self.early.push((pid, what, kind, file));
+                self.early.push(Early { since: Instant::now(), pid, what, kind, file });
             }
             return;
         }
@@ -201,6 +265,8 @@ impl Listener {
                 let why = Refusal::ALL.get(what.slot as usize).copied();
                 self.with_session(what.session, |session| session.refuse(&file, why));
             }
+            // A token names one reader.
+            (Kind::Reader, _) if self.readers.iter().any(|reader| reader.token() == what.token) => {}
             (Kind::Reader, Some(file)) => {
                 let parent = self.readers.iter().find(|reader| reader.token() == what.parent);
                 match Reader::begin(pid, &file, what, parent, self.sessions.terms_of(what.session), &self.files) {

@@ -22,6 +22,9 @@ use std::time::Duration;
 /// How long the end of a reader waits for its thread: storage that does not answer may hold that up for ever.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// Mappings that wait for the thread. Each has a file open; what is mapped while so many wait is not served.
+const WAITING: usize = 1024;
+
 /// One process, as the service sees it.
 pub struct Reader {
     pid: i32,
@@ -104,14 +107,14 @@ impl Reader {
     /// Takes over the mappings of the process that this one was forked from, whose files it may have closed.
     fn inherit(&self, parent: &Reader) {
         // In this order: what is resolved in between is in both.
-        for Unresolved { id, method, file } in &*lock(&parent.unresolved) {
+        for Unresolved { id, file } in &*lock(&parent.unresolved) {
             if let Ok(file) = file.try_clone() {
-                self.announce(*id, *method, Source::Sent(file));
+                self.announce(*id, Source::Sent(file));
             }
         }
         for used in parent.uses() {
             if let (Some(file), Some(pool)) = (used.file.upgrade(), used.pool.upgrade()) {
-                self.announce(used.id, used.method, Source::Known(Supply { file, account: used.account, pool }));
+                self.announce(used.id, Source::Known(Supply { file, account: used.account, pool }));
             }
         }
     }
@@ -126,25 +129,22 @@ impl Reader {
 
     /// A mapping of the reader, of this file.
     pub fn add(&self, what: &Enrolment, file: File) {
-        let id = MappingId { slot: what.slot as u16, generation: what.generation };
-        let Some(mapping) = self.shared.mapping(id) else { return };
-        let method = Method::from_number(mapping.method.load(Relaxed));
-        self.announce(id, method, Source::Sent(file));
+        let Ok(slot) = u16::try_from(what.slot) else { return };
+        self.announce(MappingId { slot, generation: what.generation }, Source::Sent(file));
     }
 
-    fn announce(&self, id: MappingId, method: Option<Method>, source: Source) {
-        let Some(mapping) = self.shared.mapping(id) else { return };
-        let (address, length) = (mapping.address.load(Relaxed), mapping.length.load(Relaxed));
-        let offset = mapping.offset.load(Relaxed);
-        let extent = offset..offset.saturating_add(length);
-        let address = address..address.saturating_add(length);
+    fn announce(&self, id: MappingId, source: Source) {
+        let Some(registration) = self.shared.registration(id) else { return };
+        if self.inbox.len() >= WAITING {
+            return self.shared.let_go(id);
+        }
         if let Source::Sent(file) = &source
             && let Ok(file) = file.try_clone()
         {
-            lock(&self.unresolved).push(Unresolved { id, method, file });
+            lock(&self.unresolved).push(Unresolved { id, file });
         }
         // The thread ends only when the reader has died: then nothing is lost.
-        let _ = self.inbox.send(Announcement { id, method, source, extent, address });
+        let _ = self.inbox.send(Announcement { id, source, registration });
         self.shared.nudge();
     }
 

@@ -5,14 +5,13 @@ use super::lookout::Lookout;
 use super::reader::Reader;
 use crate::engine::{Account, FileRecord};
 use crate::link::message::{Answer, Request};
-use crate::link::tell;
 use crate::options::{Mode, RunOptions};
 use crate::report::{EngineShare, FileReport, LockReport, ReaderReport, Refused, SessionReport};
 use precache_contract::VERSION;
 use precache_contract::segment::Refusal;
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -21,7 +20,8 @@ use std::time::Duration;
 /// Reports of ended processes that one session keeps one by one.
 const ENDED: usize = 200;
 
-/// Lock files that one session tells apart.
+/// Files that were not accelerated, and lock files, that one session tells apart.
+const REFUSED: usize = 1000;
 const LOCKS: usize = 1000;
 
 /// How long a report waits for what is known of writers.
@@ -63,7 +63,7 @@ impl Session {
         let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
         let reason = why.map_or("unknown reason", Refusal::explain).to_owned();
         let refused = Refused { file: path, reason };
-        if !self.refused.contains(&refused) {
+        if self.refused.len() < REFUSED && !self.refused.contains(&refused) {
             self.refused.push(refused);
         }
     }
@@ -162,36 +162,27 @@ impl Sessions {
         }
     }
 
-    /// Answers a supervisor; returns the session that it opened.
-    pub fn answer(
-        &mut self,
-        socket: &OwnedFd,
-        session: Option<u64>,
-        request: Request,
-        readers: &[Reader],
-    ) -> Option<u64> {
-        let (answer, opened) = match (request, session) {
+    /// The session that a supervisor opens, or the last answer to it; `session` is the one that it has opened.
+    pub fn answer(&mut self, session: Option<u64>, request: Request, readers: &[Reader]) -> Result<u64, Answer> {
+        let refused = |why: String| Err(Answer::Refused { why });
+        match (request, session) {
             (Request::Open { version, .. }, _) if version != VERSION => {
-                (Answer::Refused { why: format!("it speaks version {VERSION}, not {version}") }, None)
+                refused(format!("it speaks version {VERSION}, not {version}"))
             }
             (Request::Open { options, .. }, None) if !options.are_sound() => {
-                (Answer::Refused { why: "its options make no sense".into() }, None)
+                refused("its options make no sense".into())
             }
+            (Request::Open { session, .. }, None) if self.is_open(session) => refused("the session is open".into()),
             (Request::Open { session, options, again, .. }, None) => {
                 self.0.insert(session, Session::new(options, again));
-                (Answer::Opened, Some(session))
+                Ok(session)
             }
             (Request::Finish, Some(session)) => match self.0.get_mut(&session) {
-                Some(open) => (Answer::Report(Box::new(open.report(readers, session))), None),
-                None => (Answer::Refused { why: "the session is not open".into() }, None),
+                Some(open) => Err(Answer::Report(Box::new(open.report(readers, session)))),
+                None => refused("the session is not open".into()),
             },
-            (Request::Open { .. }, Some(_)) | (Request::Finish, None) => {
-                (Answer::Refused { why: "one session a connection".into() }, None)
-            }
-        };
-        // A supervisor that hung up needs no answer; its connection ends at the next look.
-        let _ = tell(socket, &answer);
-        opened
+            (Request::Open { .. }, Some(_)) | (Request::Finish, None) => refused("one session a connection".into()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::files::Files;
 use super::ledger::Ledger;
 use crate::engine::{Account, Audience, DataFile, FileRecord, Pool, Wish};
 use crate::options::{Populate, RunOptions};
-use crate::progress::checkpoints::{Checkpoints, Listener, Shared, Tally};
+use crate::progress::checkpoints::{Checkpoints, Listener, Registration, Shared, Tally};
 use crate::progress::{MappingId, Progress, ProgressSource};
 use crossbeam::channel::Receiver;
 use precache_contract::ring::What;
@@ -38,11 +38,8 @@ pub struct Use {
 /// A mapping to be fed from now on.
 pub struct Announcement {
     pub id: MappingId,
-    pub method: Option<Method>,
     pub source: Source,
-    /// The part of the file, and where it lies in the reader.
-    pub extent: std::ops::Range<u64>,
-    pub address: std::ops::Range<u64>,
+    pub registration: Registration,
 }
 
 /// Where the mapped file comes from.
@@ -56,7 +53,6 @@ pub enum Source {
 /// A mapping whose file the thread has not looked at yet: what a child that is forked meanwhile inherits.
 pub struct Unresolved {
     pub id: MappingId,
-    pub method: Option<Method>,
     pub file: File,
 }
 
@@ -109,12 +105,13 @@ impl Worker {
 
     /// Begins to feed a mapping, if the kernel shows it as the reader registered it.
     fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
-        let Announcement { id, method, source: file, extent, address } = announcement;
+        let Announcement { id, source: file, registration } = announcement;
+        let Registration { method, extent, address } = registration;
         // A forked child announces what its parent's announcement told already.
         if feeders.contains_key(&id) {
             return;
         }
-        let Some(supply) = self.resolve(file) else { return };
+        let Some(supply) = self.resolve(file) else { return source.let_go(id) };
         let file = Arc::clone(&supply.file);
         let what = Use {
             id,

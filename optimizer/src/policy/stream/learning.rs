@@ -86,8 +86,10 @@ impl Learning {
         let jump = position as i64 - self.start as i64;
         let length = self.last + PAGE - self.start..self.edge - self.start;
         // After jumps of other lengths two alike may be chance.
-        let is_certain = self.irregular < 3 || jump.abs_diff(self.jump) <= 4 * PAGE && self.irregular < 30;
-        let irregular = if is_certain { 0 } else { self.irregular - 1 };
+        let is_alike = self.irregular < 3 || jump.abs_diff(self.jump) <= 4 * PAGE && self.irregular < 30;
+        // Back to where the record began is not on to another.
+        let is_certain = is_alike && jump.unsigned_abs() >= PAGE;
+        let irregular = if is_certain { 0 } else { self.irregular.saturating_sub(1) };
         *self = Self { start: position, last: position, faults: 1, edge: position + room, jump, irregular };
         if is_certain { Step::Strided { jump, length } } else { Step::Learning }
     }

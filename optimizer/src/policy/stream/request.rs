@@ -83,9 +83,12 @@ impl Streams {
     }
 }
 
+/// Pieces of one request.
+const PIECES: u64 = 1 << 16;
+
 /// A part of the file as chunks, the last one first.
 fn backward_pieces(part: Range<u64>, chunk: u64) -> Vec<Range<u64>> {
-    let chunk = chunk.max(PAGE);
+    let chunk = chunk.max(PAGE).max(((part.end - part.start) / PIECES).next_multiple_of(PAGE));
     let mut pieces = Vec::new();
     let mut end = part.end;
     while end > part.start {

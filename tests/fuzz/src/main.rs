@@ -1,17 +1,14 @@
-//! The coverage-guided fuzzer: `fuzz/run TARGET`, or `make fuzz` for all targets.
+//! The coverage-guided fuzzer: `tests/fuzz/run TARGET`, or `make fuzz` for all targets.
 #![no_main]
 
 use std::sync::OnceLock;
 use std::{env, ptr};
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use precache_fuzz::{TARGETS, Target, mutation};
 
 mod coverage;
-mod mutation;
-mod targets;
 mod walk;
-
-use targets::{TARGETS, Target};
 
 /// The target that the environment names.
 static TARGET: OnceLock<Target> = OnceLock::new();

@@ -1,15 +1,12 @@
-//! The fuzzer's stored inputs, on the parsers: none panics. Those of whole databases are run in `damaged.rs`.
-
-#[path = "../fuzz/targets.rs"]
-mod targets;
+//! The fuzzer's stored inputs: no target panics. Those of whole databases are run in `lmdb-tools/tests/damaged.rs`.
 
 use std::fs;
 use std::path::Path;
 
 #[test]
 fn every_stored_input_is_survived() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
-    for (name, target) in targets::TARGETS {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    for (name, target) in precache_fuzz::TARGETS {
         let mut inputs = 0;
         for input in fs::read_dir(corpus.join(name)).unwrap() {
             let path = input.unwrap().path();

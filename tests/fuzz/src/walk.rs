@@ -12,7 +12,8 @@ use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::{ForkResult, alarm, dup2_stderr, dup2_stdout, fork};
 
-use crate::{coverage, targets};
+use crate::coverage;
+use precache_fuzz::lmdb;
 
 /// What the child ends with.
 const FINE: c_int = 0;
@@ -46,7 +47,7 @@ pub fn prepare() {
     coverage::share();
     // SAFETY: no other thread runs yet.
     unsafe { env::set_var("PRECACHE_LMDB_PARENT", process::id().to_string()) };
-    let (file, path) = targets::file_of(&[]);
+    let (file, path) = lmdb::file_of(&[]);
     let path = path.to_str().unwrap();
     let command =
         |arguments: &[&str]| Cli::parse_from(["fuzz", "lmdb"].iter().chain(arguments).copied().chain([path])).command;

@@ -1,6 +1,4 @@
-//! What is fuzzed: each target takes bytes as they may come out of a file, and must return, whatever they are.
-//!
-//! The walk of a whole database has a file of its own: it takes another process.
+//! What reads files: LMDB's, Lustre's, Caffe's, and our own record maps.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,14 +12,8 @@ use precache_lmdb_tools::lmdb::{Location, ReaderTable};
 use precache_lmdb_tools::stripe::lov::Layout;
 use precache_lmdb_tools::stripe::{caffe, prototxt::Message};
 
-pub type Target = fn(&[u8]);
-
-/// By the names of their corpora.
-pub const TARGETS: [(&str, Target); 5] =
-    [("meta", meta), ("lock", lock), ("map", map), ("lov", lov), ("prototxt", prototxt)];
-
 /// The first look at a data file.
-fn meta(bytes: &[u8]) {
+pub fn meta(bytes: &[u8]) {
     let (_file, path) = file_of(bytes);
     let location = Location::of(&path).unwrap();
     match location.check() {
@@ -34,7 +26,7 @@ fn meta(bytes: &[u8]) {
 }
 
 /// The reader table of a lock file that somebody has open, so that it counts.
-fn lock(bytes: &[u8]) {
+pub fn lock(bytes: &[u8]) {
     let (_file, path) = file_of(bytes);
     let somebody = File::open(&path).unwrap();
     let first_byte = libc::flock {
@@ -51,7 +43,7 @@ fn lock(bytes: &[u8]) {
 }
 
 /// A record map: what can be read survives being written and read again.
-fn map(bytes: &[u8]) {
+pub fn map(bytes: &[u8]) {
     let read = |bytes: &[u8]| {
         let reader = Reader::new(bytes).ok()?;
         let header = reader.header;
@@ -70,14 +62,14 @@ fn map(bytes: &[u8]) {
 }
 
 /// Lustre's layout attribute.
-fn lov(bytes: &[u8]) {
+pub fn lov(bytes: &[u8]) {
     if let Ok(layout) = Layout::parse(bytes) {
         let _ = layout.main(1 << 30).map(ToString::to_string);
     }
 }
 
 /// A description of a network.
-fn prototxt(bytes: &[u8]) {
+pub fn prototxt(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = Message::parse(&text);
     if let Ok(layers) = caffe::data_layers(&text) {
