@@ -11,7 +11,7 @@ use precache::policy::window::Sizing;
 use precache::progress::checkpoints::{Checkpoints, Listener, Shared};
 use precache::progress::{MappingId, Progress, ProgressSource};
 use precache_contract::VERSION;
-use precache_contract::ring::Trip;
+use precache_contract::ring::{Advice, News, What};
 use precache_contract::segment::Segment;
 use std::collections::HashMap;
 use std::fs::File;
@@ -47,9 +47,13 @@ pub fn segment(bytes: &[u8]) {
                 words[place % WORDS].store(input.magnitude(), Relaxed);
             }
             2 | 3 => {
-                let trip =
-                    Trip { slot: input.byte().into(), generation: input.byte().into(), offset: input.magnitude() };
-                shared.segment().trips.push(trip);
+                let (slot, generation) = (input.byte().into(), input.byte().into());
+                let what = match order {
+                    0..128 => What::Trip,
+                    128..192 => What::Advice(Advice::Random, input.magnitude()),
+                    _ => What::Advice(Advice::Sequential, input.magnitude()),
+                };
+                shared.segment().news.push(News { slot, generation, offset: input.magnitude(), what });
             }
             4 => register(shared, &mut input),
             5 => drop(shared.segment().sleeper.take_wake()),
@@ -117,10 +121,13 @@ impl Optimizer {
     fn turn(&mut self) {
         self.shared.nudge();
         self.source.wait(&mut self.news);
-        for Progress { mapping: id, offset } in self.news.drain(..) {
+        for Progress { mapping: id, offset, what } in self.news.drain(..) {
             let Some(mapping) = self.mappings.get_mut(&id) else { continue };
             mapping.now += Duration::from_millis(3);
-            mapping.observe(offset);
+            match what {
+                What::Trip => mapping.observe(offset),
+                What::Advice(advice, length) => mapping.advise(advice as u8, offset..offset.saturating_add(length)),
+            }
             self.source.expect(id, mapping.streams.distance(), &mut mapping.streams.thresholds());
             let part = offset..offset.saturating_add(1 << 20);
             if self.source.is_released(id) {

@@ -14,7 +14,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::pipe;
 use precache_contract::VERSION;
 use precache_contract::enrolment::{Enrolment, Kind};
-use precache_contract::ring::Trip;
+use precache_contract::ring::{Advice, News, What};
 use precache_contract::segment::Segment;
 use serde_json::json;
 use std::fs::File;
@@ -294,7 +294,7 @@ fn maps_strange_files(place: &Place) {
     }
     for offset in (0..64).map(|step| step << 16).chain([u64::MAX, 1 << 63, 4097]) {
         for slot in (0..40).chain([64, u16::MAX]) {
-            reader.segment.trips.push(Trip { slot, generation: 1, offset });
+            reader.segment.news.push(News { slot, generation: 1, offset, what: What::Trip });
         }
         // The thread looks at each turn of these.
         reader.announce(0, 3, data.as_fd());
@@ -316,7 +316,13 @@ fn writes_rubbish(place: &Place) {
         }
         for step in 0..64 {
             let offset = if step % 4 == 0 { dice.throw() } else { step << 16 };
-            reader.segment.trips.push(Trip { slot: (step % 4) as u16, generation: 1, offset });
+            let what = match step % 16 {
+                15 => What::Advice(Advice::WillNeed, dice.throw() >> 3),
+                14 => What::Advice(Advice::DontNeed, dice.throw() >> 3),
+                13 => What::Advice(Advice::Random, dice.throw() >> 3),
+                _ => What::Trip,
+            };
+            reader.segment.news.push(News { slot: (step % 4) as u16, generation: 1, offset, what });
         }
         for _ in 0..64 {
             // SAFETY: within the segment, which is made of atomics.
