@@ -6,7 +6,7 @@
 
 use crate::{arming, fork_gate, handover, registry, settings, sys};
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use precache_contract::segment::Refusal;
 
 /// The reason seen so far, as a [`Refusal`]'s number plus one; 0: none.
@@ -28,11 +28,7 @@ pub fn reason() -> Option<Refusal> {
     if seen != 0 {
         return Refusal::ALL.get(seen as usize - 1).copied();
     }
-    let mut objects = Objects::default();
-    let shut = fork_gate::Shut::begin();
-    // SAFETY: `look` takes `objects` for what it is, and keeps no pointer.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut objects).cast()) };
-    drop(shut);
+    let objects = Objects::of_process();
     if objects.makes_calls && !cfg!(feature = "sabotage-raw-calls-unnoticed") {
         return Some(Refusal::RawCalls);
     }
@@ -77,6 +73,7 @@ pub fn is_filtered() -> bool {
 
 /// In a forked child: a ring stays usable, but the device's memory and state do not come along.
 pub fn reset_after_fork() {
+    IS_CHILD.store(true, Release);
     let _ = SEEN.compare_exchange(Refusal::PinningDevice as u32 + 1, 0, AcqRel, Relaxed);
 }
 
@@ -95,11 +92,39 @@ fn device_is_open() -> bool {
     })
 }
 
+/// What was found last: a bit that something was, then one for each field of [`Objects`].
+static FOUND: AtomicU32 = AtomicU32::new(0);
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+const FOUND_ANYTHING: u32 = 1;
+const FOUND_CALLS: u32 = 2;
+const FOUND_DRIVER: u32 = 4;
+
 /// What is known of the objects in the process.
 #[derive(Default)]
 struct Objects {
     makes_calls: bool,
     has_driver: bool,
+}
+
+impl Objects {
+    /// A forked child goes by what its parent found: the loader lists its objects under a lock, which is held for ever there
+    /// if another thread of the program was in the list by itself (as one that throws an exception is).
+    fn of_process() -> Self {
+        let found = FOUND.load(Acquire);
+        if found != 0 && IS_CHILD.load(Acquire) {
+            return Self { makes_calls: found & FOUND_CALLS != 0, has_driver: found & FOUND_DRIVER != 0 };
+        }
+        let mut objects = Self::default();
+        let shut = fork_gate::Shut::begin();
+        // SAFETY: `look` takes `objects` for what it is, and keeps no pointer.
+        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut objects).cast()) };
+        drop(shut);
+        let calls = if objects.makes_calls { FOUND_CALLS } else { 0 };
+        let driver = if objects.has_driver { FOUND_DRIVER } else { 0 };
+        FOUND.store(FOUND_ANYTHING | calls | driver, Release);
+        objects
+    }
 }
 
 /// # Safety
