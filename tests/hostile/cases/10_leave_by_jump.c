@@ -4,12 +4,12 @@
 
 static sigjmp_buf out;
 static ucontext_t here;
-static volatile int by_context, rounds;
+static volatile int by_context, arrivals;
 
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	(void)signal, (void)info, (void)context;
-	rounds++;
+	arrivals++;
 	if (by_context)
 		setcontext(&here);
 	siglongjmp(out, 1);
@@ -18,7 +18,7 @@ static void handler(int signal, siginfo_t *info, void *context)
 static void without_mask(int signal)
 {
 	(void)signal;
-	rounds++;
+	arrivals++;
 	siglongjmp(out, 1);
 }
 
@@ -36,7 +36,7 @@ int main(int count, char **arguments)
 		if (i % 1000 == 0)
 			read_on(MIB / 4);
 	}
-	printf("%d rounds\n%s\n", rounds, letters(mask_now()));
+	printf("%d rounds\n%s\n", arrivals, letters(mask_now()));
 	rendezvous();
 	by_context = 1;
 	volatile int left = 1000;
@@ -44,7 +44,7 @@ int main(int count, char **arguments)
 	if (left-- > 0)
 		fault();
 	read_on(8 * MIB);
-	printf("%d rounds\n%s\n", rounds, letters(mask_now()));
+	printf("%d rounds\n%s\n", arrivals, letters(mask_now()));
 	/* A jump that does not restore the mask: the next fault would kill, unless SA_NODEFER. */
 	action.sa_handler = without_mask;
 	action.sa_flags = SA_NODEFER;
@@ -52,13 +52,13 @@ int main(int count, char **arguments)
 	for (i = 0; i < 1000; i++)
 		if (!sigsetjmp(out, 0))
 			fault();
-	printf("%d rounds\n%s\n", rounds, letters(mask_now()));
+	printf("%d rounds\n%s\n", arrivals, letters(mask_now()));
 	read_on(file_length / 2);
 	action.sa_flags = 0;
 	sigaction(SIGSEGV, &action, NULL);
 	if (!sigsetjmp(out, 0))
 		fault();
-	printf("%d rounds\n%s\n", rounds, letters(mask_now()));
+	printf("%d rounds\n%s\n", arrivals, letters(mask_now()));
 	read_on(8 * MIB);
 	fflush(stdout);
 	/* Blocked since. */
