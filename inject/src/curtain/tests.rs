@@ -10,6 +10,8 @@ struct Machine {
     guarded: Vec<bool>,
     trips: u64,
     nanoseconds: u64,
+    /// Nanoseconds to read a page.
+    pace: u64,
     guides: Vec<Guide>,
 }
 
@@ -28,6 +30,8 @@ impl Machine {
             guarded: vec![false; pages],
             trips: 0,
             nanoseconds: 0,
+            // From memory.
+            pace: 500,
             guides: Vec::new(),
         }
     }
@@ -38,13 +42,13 @@ impl Machine {
 
     /// Touches a page; `true` if that tripped.
     fn touch(&mut self, page: usize) -> bool {
-        // Half a microsecond to read a page from memory, and five for a trip.
-        self.nanoseconds += 500;
+        self.nanoseconds += self.pace;
         if !self.blocked(page) {
             return false;
         }
         let (closed, guarded) = (&mut self.closed, &mut self.guarded);
         let range = |span: Span| (span.start / PAGE) as usize..(span.end / PAGE) as usize;
+        // For a trip.
         self.nanoseconds += 5000;
         let now = 1 + self.nanoseconds / 1_000_000;
         let told = Told { guides: &self.guides, distance: 0 };
@@ -129,8 +133,10 @@ proptest! {
         let pages = (cells * distance as usize).max(start + 1);
         let mut machine = Machine::new(pages, distance, method);
         machine.guides = vec![guide(is_backward, &[])];
+        // It computes: pages are closed again once a millisecond at most.
+        machine.pace = 20_000;
         let most = ((pages - start) as u64).div_ceil(distance) + 2;
-        for epoch in 0..4 {
+        for epoch in 0..8 {
             let before = machine.trips;
             for page in start..pages {
                 machine.touch(if is_backward { pages - 1 - (page - start) } else { page });
