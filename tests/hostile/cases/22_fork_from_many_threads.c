@@ -1,7 +1,7 @@
 /* Expected: children forked from several threads at once, while others trip, read every byte of what they touch first, and
  * unmap what threads of their parent were at work in; so do their parent and the child that it forks at exit, and nothing is
  * left over.
- * @counter processes 200 */
+ * @counter processes 20 */
 #include "hostile.h"
 #include "possessions.h"
 
