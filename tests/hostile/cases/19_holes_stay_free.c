@@ -22,11 +22,7 @@ static void fill_above(const unsigned char *end)
 int main(int count, char **arguments)
 {
 	(void)count;
-	struct stat status;
-	file_descriptor = open(arguments[1], O_RDONLY);
-	if (file_descriptor < 0 || fstat(file_descriptor, &status))
-		fail(arguments[1]);
-	file_length = status.st_size;
+	open_file(arguments);
 	unsigned char *low = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (low == MAP_FAILED)
 		fail("mmap");

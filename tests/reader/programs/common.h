@@ -28,14 +28,20 @@ static void fail(const char *what)
 	exit(99);
 }
 
-/* Maps the file named on the command line. */
-static volatile unsigned char *map_file(char **arguments, int protection, int flags)
+/* Opens the file named on the command line. */
+static inline void open_file(char **arguments)
 {
 	struct stat status;
 	file_descriptor = open(arguments[1], O_RDONLY);
 	if (file_descriptor < 0 || fstat(file_descriptor, &status))
 		fail(arguments[1]);
 	file_length = status.st_size;
+}
+
+/* The same, and maps it. */
+static volatile unsigned char *map_file(char **arguments, int protection, int flags)
+{
+	open_file(arguments);
 	void *address = mmap(NULL, file_length, protection, flags, file_descriptor, 0);
 	if (address == MAP_FAILED)
 		fail("mmap");

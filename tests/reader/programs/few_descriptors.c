@@ -5,11 +5,7 @@
 int main(int count, char **arguments)
 {
 	(void)count;
-	struct stat status;
-	file_descriptor = open(arguments[1], O_RDONLY);
-	if (file_descriptor < 0 || fstat(file_descriptor, &status))
-		fail(arguments[1]);
-	file_length = status.st_size;
+	open_file(arguments);
 	struct rlimit limit = { file_descriptor + 2, file_descriptor + 2 };
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		fail("setrlimit");

@@ -31,11 +31,7 @@ static void await(int children)
 int main(int count, char **arguments)
 {
 	(void)count;
-	struct stat status;
-	file_descriptor = open(arguments[1], O_RDONLY);
-	if (file_descriptor < 0 || fstat(file_descriptor, &status))
-		fail(arguments[1]);
-	file_length = status.st_size;
+	open_file(arguments);
 	for (int i = 0; i < PROCESSES; i++) {
 		pid_t process = fork();
 		if (process == 0) {
