@@ -46,7 +46,7 @@ const PATIENCE: u32 = 10_000;
 
 /// Connects, and enrols this process if this optimizer does not know it yet. Not for signal context.
 pub fn connect() -> sys::Result<Connection> {
-    // Nor may a handler of the program's map, or never return.
+    // Also for handlers of the program's, which may map, too, or never return.
     let _shut = fork_gate::Shut::begin();
     let (socket, optimizer) = sys::connect(settings::socket())?;
     // Before a claim: a child that comes past the gate while there is one must know that it is a child.

@@ -243,7 +243,7 @@ impl Listener {
         }
     }
 
-    /// Those who came before this session was open.
+    /// Those who came before the session was open.
     fn enrol_early(&mut self, session: u64) {
         for early in self.early.extract_if(.., |early| early.what.session == session).collect::<Vec<_>>() {
             self.enrol(early.pid, early.what, early.kind, early.file);
