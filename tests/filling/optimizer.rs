@@ -172,6 +172,27 @@ fn one_optimizer_serves_all_supervisors() {
     }
 }
 
+/// A program that reads a little and ends may be over before the optimizer comes to it.
+#[test]
+fn a_mapping_that_is_gone_before_it_is_heard_of_is_in_the_report() {
+    let code = r#"
+import mmap, sys, zlib
+print('half', flush=True)
+sys.stdin.readline()
+with open(sys.argv[1], 'rb') as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+    crc = zlib.crc32(data)
+print(crc, flush=True)
+"#;
+    let Some(mut served) = Served::start_with(code) else { return };
+    kill(served.optimizer, Signal::SIGSTOP).unwrap();
+    assert_eq!(served.go_on(), expected());
+    kill(served.optimizer, Signal::SIGCONT).unwrap();
+    assert!(served.supervisor.wait().unwrap().success());
+    let report = served.report.read();
+    assert_eq!(report.mappings().count(), 1, "{:#}", report.0);
+    assert!(report.trips() > 0, "{:#}", report.0);
+}
+
 /// The optimizer hears of the children before it has looked at the file, which nobody has open any more.
 #[test]
 fn children_forked_before_their_file_is_known_are_served() {

@@ -106,13 +106,15 @@ impl Reader {
 
     /// Takes over the mappings of the process that this one was forked from, whose files it may have closed.
     fn inherit(&self, parent: &Reader) {
+        // What the parent had let go of before the fork is none of the child's.
+        let is_mapped = |id| self.shared.registration(id).is_some();
         // In this order: what is resolved in between is in both.
-        for Unresolved { id, file } in &*lock(&parent.unresolved) {
+        for Unresolved { id, file } in lock(&parent.unresolved).iter().filter(|unresolved| is_mapped(unresolved.id)) {
             if let Ok(file) = file.try_clone() {
                 self.announce(*id, Source::Sent(file));
             }
         }
-        for used in parent.uses() {
+        for used in parent.uses().into_iter().filter(|used| is_mapped(used.id)) {
             if let (Some(file), Some(pool)) = (used.file.upgrade(), used.pool.upgrade()) {
                 self.announce(used.id, Source::Known(Supply { file, account: used.account, pool }));
             }
@@ -134,7 +136,6 @@ impl Reader {
     }
 
     fn announce(&self, id: MappingId, source: Source) {
-        let Some(registration) = self.shared.registration(id) else { return };
         if self.inbox.len() >= WAITING {
             return self.shared.let_go(id);
         }
@@ -144,6 +145,7 @@ impl Reader {
             lock(&self.unresolved).push(Unresolved { id, file });
         }
         // The thread ends only when the reader has died: then nothing is lost.
+        let registration = self.shared.registration(id);
         let _ = self.inbox.send(Announcement { id, source, registration });
         self.shared.nudge();
     }

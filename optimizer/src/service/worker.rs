@@ -39,7 +39,8 @@ pub struct Use {
 pub struct Announcement {
     pub id: MappingId,
     pub source: Source,
-    pub registration: Registration,
+    /// None: it is gone already, and only reported.
+    pub registration: Option<Registration>,
 }
 
 /// Where the mapped file comes from.
@@ -106,7 +107,6 @@ impl Worker {
     /// Begins to feed a mapping, if the kernel shows it as the reader registered it.
     fn take_up(&self, announcement: Announcement, feeders: &mut HashMap<MappingId, Feeder>, source: &Checkpoints) {
         let Announcement { id, source: file, registration } = announcement;
-        let Registration { method, extent, address } = registration;
         // A forked child announces what its parent's announcement told already.
         if feeders.contains_key(&id) {
             return;
@@ -115,7 +115,7 @@ impl Worker {
         let file = Arc::clone(&supply.file);
         let what = Use {
             id,
-            method,
+            method: registration.as_ref().and_then(|registration| registration.method),
             record: Arc::clone(&file.record),
             account: Arc::clone(&supply.account),
             file: Arc::downgrade(&file),
@@ -133,9 +133,7 @@ impl Worker {
         uses.push(what);
         drop(uses);
         // Of a program that maps and unmaps all the time, most are over before they are looked at.
-        if !source.is_mapped(id) {
-            return;
-        }
+        let Some(Registration { extent, address, .. }) = registration.filter(|_| source.is_mapped(id)) else { return };
         if !is_in_maps(self.pid, &address, file.identity.inode) {
             source.let_go(id);
             return;
