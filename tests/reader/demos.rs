@@ -86,6 +86,6 @@ fn one_trip_per_distance() {
     for method in METHODS {
         let (_, report) = map_reader("").under(&["--mode=detect", "--distance=2M", method]);
         let trips = report.trips();
-        assert!((64 / 2..=64 / 2 + 25).contains(&trips), "{trips} trips with {method}");
+        assert!((64 / 2..=64 / 2 + 12).contains(&trips), "{trips} trips with {method}");
     }
 }

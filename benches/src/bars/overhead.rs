@@ -9,7 +9,7 @@ use crate::verdict::{Bar, Verdict};
 /// Distance between checkpoints unless the command line says otherwise.
 const DISTANCE: u64 = 8 << 20;
 /// Trips that it takes to find out where a reader starts and how it walks.
-const FEW: u64 = 25;
+const FEW: u64 = 12;
 /// Of the baseline's time.
 const BAR: f64 = 1.01;
 
