@@ -14,12 +14,14 @@ impl Engine for ReadAhead {
     fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic) {
         one_by_one(chunk, traffic, |chunk| {
             // Not an error if the storage failed or the kernel had no room for the request: it will be read, and tell.
-            let asked = read_ahead(file, chunk);
-            if asked.is_ok() && file.is_cached(chunk) { Ok(()) } else { Err(Failure::Ineffective) }
+            let came = read_ahead(file, chunk).is_ok_and(|()| file.is_cached(chunk));
+            // Failed requests leave pages in the cache that must be read again, and fail again.
+            if came && touch(file, chunk.start).is_ok() { Ok(()) } else { Err(Failure::Ineffective) }
         });
     }
 }
 
+/// Waits for the last byte alone: a client that reads ahead by itself would bring in the chunk after its first.
 fn read_ahead(file: &DataFile, chunk: &Range<u64>) -> Result<(), Error> {
     // SAFETY: takes numbers only.
     let asked = unsafe {
@@ -28,11 +30,12 @@ fn read_ahead(file: &DataFile, chunk: &Range<u64>) -> Result<(), Error> {
     if asked != 0 {
         return Err(Error::last_os_error());
     }
-    // Both ends: a request that failed leaves pages that are in the cache but must be read again, and fail again.
-    for offset in [chunk.start, chunk.end - 1] {
-        if file.file.read_at(&mut [0u8], offset)? == 0 {
-            return Err(shorter());
-        }
+    touch(file, chunk.end - 1)
+}
+
+fn touch(file: &DataFile, offset: u64) -> Result<(), Error> {
+    match file.file.read_at(&mut [0u8], offset)? {
+        0 => Err(shorter()),
+        _ => Ok(()),
     }
-    Ok(())
 }
