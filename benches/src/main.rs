@@ -21,6 +21,7 @@ mod programs;
 mod readahead;
 mod results;
 mod statistics;
+mod steal;
 mod storage;
 mod verdict;
 

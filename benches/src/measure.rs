@@ -13,6 +13,7 @@ use precache::supervisor::RunReport;
 
 use crate::bench::Bench;
 use crate::cgroup::Cgroup;
+use crate::steal::Watch;
 use crate::storage::{Fetched, Storage};
 
 /// A reader, how it is started, and what runs beside it.
@@ -34,6 +35,8 @@ pub struct Measurement {
     pub output: String,
     pub fetched: Option<Fetched>,
     pub report: Option<RunReport>,
+    /// Share of the processors' time that the host took meanwhile.
+    pub stolen: f64,
 }
 
 /// A reader that failed.
@@ -99,7 +102,7 @@ impl Launch {
         if let Some(group) = group {
             join(&mut command, group)?;
         }
-        let start = Instant::now();
+        let (start, steal) = (Instant::now(), Watch::begin());
         let beside = self.beside.as_ref().map(|words| Stopped::start(bench, words)).transpose()?;
         if let Some(words) = &self.before {
             let status = quiet(bench, words).status().with_context(|| format!("cannot start {words:?}"))?;
@@ -117,7 +120,7 @@ impl Launch {
             complaint += &line;
         }
         let output = reader.wait_with_output()?;
-        let seconds = start.elapsed().as_secs_f64();
+        let (seconds, stolen) = (start.elapsed().as_secs_f64(), steal.share());
         drop(beside);
         if !output.status.success() {
             return Err(Failed { command: format!("{command:?}"), status: output.status, complaint }.into());
@@ -127,7 +130,7 @@ impl Launch {
             None => None,
         };
         let output = String::from_utf8_lossy(&output.stdout).into_owned();
-        Ok(Measurement { seconds, output, fetched: storage.fetched()?, report })
+        Ok(Measurement { seconds, output, fetched: storage.fetched()?, report, stolen })
     }
 
     fn command(&self, bench: &Bench, report_file: &Path) -> Command {
@@ -193,7 +196,7 @@ mod tests {
     #[test]
     fn fields_are_found_by_name() {
         let output = "rank 0: records=5 bytes=983150 checksum=00ff\n".to_owned();
-        let run = Measurement { seconds: 1.0, output, fetched: None, report: None };
+        let run = Measurement { seconds: 1.0, output, fetched: None, report: None, stolen: 0.0 };
         assert_eq!(
             (run.field("bytes"), run.field("checksum"), run.field("byte")),
             (Some("983150"), Some("00ff"), None)

@@ -4,6 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::measure::Measurement;
 
+/// A run is disturbed if the host took more than this share of the processors' time from it.
+const DISTURBED: f64 = 0.02;
+/// Disturbed pairs count only where so many undisturbed ones are not to be had.
+const ENOUGH: usize = 3;
+
 #[derive(Debug, thiserror::Error)]
 #[error("the output differs from that of the run beside it: `{0}` instead of `{1}`")]
 pub struct WrongOutput(String, String);
@@ -48,17 +53,14 @@ impl Pairs {
         mut ours: impl FnMut() -> anyhow::Result<Measurement>,
         mut theirs: impl FnMut() -> anyhow::Result<Measurement>,
     ) -> anyhow::Result<Self> {
-        let mut pairs = Self::default();
-        for pair in count.pairs() {
-            let (one, other) = if pair.is_multiple_of(2) {
+        Self::run(count, |pair| {
+            if pair.is_multiple_of(2) {
                 let other = theirs()?;
-                (ours()?, other)
+                Ok((ours()?, other))
             } else {
-                (ours()?, theirs()?)
-            };
-            pairs.add(one, other)?;
-        }
-        Ok(pairs)
+                Ok((ours()?, theirs()?))
+            }
+        })
     }
 
     /// Runs ours cold, which leaves the data warm for theirs.
@@ -67,11 +69,40 @@ impl Pairs {
         mut cold: impl FnMut() -> anyhow::Result<Measurement>,
         mut warm: impl FnMut() -> anyhow::Result<Measurement>,
     ) -> anyhow::Result<Self> {
+        Self::run(count, |_| Ok((cold()?, warm()?)))
+    }
+
+    /// Another pair takes the place of a disturbed one, up to twice as many.
+    fn run(
+        count: Count,
+        mut pair: impl FnMut(u32) -> anyhow::Result<(Measurement, Measurement)>,
+    ) -> anyhow::Result<Self> {
         let mut pairs = Self::default();
-        for _ in count.pairs() {
-            pairs.add(cold()?, warm()?)?;
+        for number in (Count { most: 2 * count.most, ..count }).pairs() {
+            let (ours, theirs) = pair(number)?;
+            pairs.add(ours, theirs)?;
+            if pairs.calm().count() == count.most as usize {
+                break;
+            }
         }
+        pairs.settle(count.most as usize);
         Ok(pairs)
+    }
+
+    /// Numbers of the pairs that nothing disturbed.
+    fn calm(&self) -> impl Iterator<Item = usize> {
+        let runs = self.ours.iter().zip(&self.theirs).enumerate();
+        runs.filter(|(_, (ours, theirs))| ours.stolen.max(theirs.stolen) <= DISTURBED).map(|(number, _)| number)
+    }
+
+    /// Keeps the calm pairs, or, if these are too few, the first ones.
+    fn settle(&mut self, most: usize) {
+        let calm: Vec<usize> = self.calm().collect();
+        let kept = if calm.len() >= ENOUGH.min(most) { calm } else { (0..self.ours.len().min(most)).collect() };
+        for runs in [&mut self.ours, &mut self.theirs] {
+            let mut number = 0..;
+            runs.retain(|_| number.next().is_some_and(|number| kept.contains(&number)));
+        }
     }
 
     fn add(&mut self, ours: Measurement, theirs: Measurement) -> Result<(), WrongOutput> {
@@ -108,7 +139,11 @@ mod tests {
     use super::*;
 
     fn run(output: &str) -> anyhow::Result<Measurement> {
-        Ok(Measurement { seconds: 1.0, output: output.to_owned(), fetched: None, report: None })
+        stolen(output, 0.0)
+    }
+
+    fn stolen(output: &str, stolen: f64) -> anyhow::Result<Measurement> {
+        Ok(Measurement { seconds: 1.0, output: output.to_owned(), fetched: None, report: None, stolen })
     }
 
     #[test]
@@ -127,6 +162,21 @@ mod tests {
     fn impatience_leaves_one_pair() {
         let count = Count { most: 5, patience: Duration::ZERO };
         assert_eq!(Pairs::cold_then_warm(count, || run(""), || run("")).unwrap().ours.len(), 1);
+    }
+
+    #[test]
+    fn disturbed_pairs_are_repeated() {
+        let mut shares = [0.0, 0.3, 0.0, 0.0].into_iter();
+        let pairs = Pairs::alternate(Count::exactly(3), || run(""), || stolen("", shares.next().unwrap())).unwrap();
+        assert_eq!(pairs.theirs.iter().map(|run| run.stolen).collect::<Vec<_>>(), [0.0; 3]);
+        assert_eq!(pairs.ours.len(), 3);
+    }
+
+    #[test]
+    fn disturbed_pairs_are_better_than_too_few() {
+        let mut shares = [0.3, 0.0, 0.3, 0.0, 0.3, 0.3].into_iter();
+        let pairs = Pairs::alternate(Count::exactly(3), || run(""), || stolen("", shares.next().unwrap())).unwrap();
+        assert_eq!(pairs.theirs.iter().map(|run| run.stolen).collect::<Vec<_>>(), [0.3, 0.0, 0.3]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::mount::Slow;
 use crate::pairs::WrongOutput;
 use crate::results::publish;
 use crate::results::table::{Table, mebibytes};
+use crate::steal::Watch;
 use crate::storage::Kind;
 use crate::verdict::{Bar, Verdict};
 
@@ -70,6 +71,8 @@ struct Row {
     #[serde(flatten)]
     bar: Bar,
     when: String,
+    /// Share of the processors' time that the host took while the case was measured.
+    stolen: f64,
 }
 
 /// The part of an earlier document that is read again.
@@ -108,13 +111,15 @@ pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for case in &cases {
         if is_chosen(&case.name) {
-            let row = |bar| Row { name: case.name.clone(), bar, when: when.clone() };
-            rows.extend(case.bars(bench).into_iter().map(row));
+            let steal = Watch::begin();
+            let bars = case.bars(bench);
+            let stolen = steal.share();
+            rows.extend(bars.into_iter().map(|bar| Row { name: case.name.clone(), bar, when: when.clone(), stolen }));
         } else {
             rows.extend(earlier.iter().filter(|row| row.name == case.name).cloned());
         }
     }
-    rows.push(Row { name: "user".into(), bar: as_user(bench, &rows), when });
+    rows.push(Row { name: "user".into(), bar: as_user(bench, &rows), when, stolen: 0.0 });
     let heading = "At the storage's limit, and never in the way";
     publish(bench, &machine, title, heading, &describe(&rows).to_string(), &rows)
 }
@@ -154,9 +159,10 @@ fn as_user(bench: &Bench, rows: &[Row]) -> Bar {
 }
 
 fn describe(rows: &[Row]) -> Table {
-    let mut table = Table::new(["row", "bar ", "measured ", "verdict ", "when "]);
-    for Row { name, bar, when } in rows {
-        table.row([name, &bar.requirement, &bar.measured, &bar.verdict.to_string(), when]);
+    let mut table = Table::new(["row", "bar ", "measured ", "verdict ", "stolen", "when "]);
+    for Row { name, bar, when, stolen } in rows {
+        let stolen = format!("{:.1} %", 100.0 * stolen);
+        table.row([name, &bar.requirement, &bar.measured, &bar.verdict.to_string(), &stolen, when]);
     }
     table
 }
