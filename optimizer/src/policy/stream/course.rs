@@ -4,7 +4,7 @@ use super::learning::{Learning, Step};
 use super::thresholds::Thresholds;
 use super::{Decision, StreamId, Streams};
 use crate::policy::storage::{Pace, SMALLEST_DISTANCE};
-use crate::policy::stride::{Place, Probe, Stride};
+use crate::policy::stride::{Asked, Place, Probe, Stride};
 use crate::policy::window::Windows;
 use precache_contract::{PAGE, STEP};
 
@@ -31,19 +31,24 @@ pub(super) enum Course {
     },
     Strided {
         stride: Stride,
+        asked: Asked,
         misses: u32,
         probe: Option<Probe>,
     },
 }
 
 impl Course {
+    fn strided(stride: Stride) -> Self {
+        Self::Strided { stride, asked: Asked::default(), misses: 0, probe: None }
+    }
+
     /// That of a pass from `position` on like the one that this is the course of.
     pub(super) fn again_from(&self, position: u64) -> Self {
         match self.clone() {
             Self::Unknown | Self::Forward { .. } => Self::Forward { misses: 0 },
             Self::Strided { mut stride, .. } => {
                 stride.restart(position);
-                Self::Strided { stride, misses: 0, probe: None }
+                Self::strided(stride)
             }
             dense @ Self::Dense { .. } => dense,
         }
@@ -163,9 +168,7 @@ impl Streams {
                     stream.first = position;
                     stream.course = match is_dense {
                         true => Course::Dense { is_backward: jump < 0 },
-                        false => {
-                            Course::Strided { stride: Stride::new(position, jump, length), misses: 0, probe: None }
-                        }
+                        false => Course::strided(Stride::new(position, jump, length)),
                     };
                 }
             },
@@ -177,7 +180,7 @@ impl Streams {
                     self.learn_anew(index, position, decision);
                 }
             }
-            Course::Strided { stride, misses, probe } => {
+            Course::Strided { stride, asked, misses, probe } => {
                 if let Some(probe) = probe.take_if(|probe| probe.at <= position) {
                     stride.learn(&probe, position);
                 }
@@ -186,7 +189,8 @@ impl Streams {
                     Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = 0,
                     Place::Start { records, deviation } => {
                         *misses = 0;
-                        if stride.meet(position, records, deviation)
+                        stride.meet(position, records, deviation);
+                        if asked.lacks(position)
                             && let Some(windows) = &stream.windows
                         {
                             let length = self.plan.length();
@@ -195,7 +199,7 @@ impl Streams {
                             } else {
                                 position..windows.end()
                             };
-                            let extents = stride.extents(ahead).into_iter().flat_map(|e| self.plan.extents(e));
+                            let extents = asked.extents(stride, ahead).into_iter().flat_map(|e| self.plan.extents(e));
                             decision.repair = Some((stream.id, extents.collect()));
                         }
                     }

@@ -48,8 +48,8 @@ impl Streams {
             self.faults_before_request = Some(stream.learning.faults());
         }
         let part = if backward { length - part.end..length - part.start } else { part };
-        let pieces = match &stream.course {
-            Course::Strided { stride, .. } => stride.extents(part),
+        let pieces = match &mut stream.course {
+            Course::Strided { stride, asked, .. } => asked.extents(stride, part),
             _ if backward => backward_pieces(part, self.storage.chunk),
             _ => vec![part],
         };

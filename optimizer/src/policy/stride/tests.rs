@@ -112,3 +112,20 @@ fn the_mean_period_is_learned() {
     }
     assert!((stride.period / PAGE as f64 - 196.0 - 1.0 / 39.0).abs() < 0.01, "{}", stride.period);
 }
+
+/// Where records lie is told anew at each one that is met; what was asked for stays what it was.
+#[test]
+fn what_was_asked_for_is_remembered() {
+    let mut stride = one_of_four(false);
+    let mut asked = Asked::default();
+    asked.extents(&stride, 1000 * PAGE..3000 * PAGE);
+    assert!(!asked.lacks(1196 * PAGE) && !asked.lacks(1197 * PAGE));
+    for record in 1..=4 {
+        let at = (1002 + record * 196) * PAGE;
+        let Place::Start { records, deviation } = stride.place(at) else { panic!("lost at {record}") };
+        stride.meet(at, records, deviation);
+        assert!(asked.lacks(at), "record {record}");
+    }
+    asked.extents(&stride, 1786 * PAGE..3000 * PAGE);
+    assert!(!asked.lacks((1002 + 5 * 196) * PAGE) && asked.lacks((1002 + 4 * 196) * PAGE - 196 * PAGE));
+}
