@@ -147,7 +147,7 @@ fn arm(
         return Err(why);
     }
     let length = (end - start) as usize;
-    let mut what = Description {
+    let what = Description {
         start: mapped.address + start as usize,
         length,
         offset: mapped.offset + start,
@@ -170,10 +170,9 @@ fn arm(
     let held = claim.register(&what);
     let mut turn = held.wait_turn();
     if what.method == Method::Guard && !protect::guards_work(&held) {
-        what.method = Method::Mprotect;
         turn.do_without_guards();
     }
-    handover::describe(connection.segment, held.slot(), held.generation(), &what);
+    handover::describe(connection.segment, &held);
     let whole = turn.curtain().whole();
     let armed = match connection.announce(held.slot(), held.generation(), mapped.file) {
         Ok(()) => protect::perform(&held, Action::Close(whole)).map_err(|_| Refusal::ProtectFailed),

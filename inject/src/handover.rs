@@ -2,9 +2,10 @@
 
 use crate::handler::attachment;
 use crate::place::{self, Claim};
-use crate::{fork_gate, owner, registry, settings, sys};
+use crate::registry::{self, Held};
+use crate::{fork_gate, owner, settings, sys};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
 use precache_contract::enrolment::{Enrolment, Kind, LockNote};
 use precache_contract::segment::{Refusal, Segment};
@@ -16,6 +17,38 @@ pub fn segment() -> Option<&'static Segment> {
     // SAFETY: points to a place at which some segment of this process lies for as long as that lives (`place`); the contents
     // are atomics, for which every value is valid.
     unsafe { SEGMENT.load(Acquire).as_ref() }
+}
+
+/// In a forked child that the optimizer has not heard of: the segment of the nearest ancestor that it has. Null elsewhere.
+static HERITAGE: AtomicPtr<Segment> = AtomicPtr::new(core::ptr::null_mut());
+
+/// This process is counted there.
+static COUNTED: AtomicBool = AtomicBool::new(false);
+
+fn heritage() -> Option<&'static Segment> {
+    // SAFETY: mapped in the ancestor at one of the places, and so in this process; a segment of its own comes to lie at the
+    // place after it, and ends its heritage.
+    unsafe { HERITAGE.load(Acquire).as_ref() }
+}
+
+/// In a forked child: nothing that it does may count as its parent's.
+pub fn reset_after_fork() {
+    place::reset_after_fork();
+    COUNTED.store(false, Relaxed);
+    let inherited = SEGMENT.swap(core::ptr::null_mut(), AcqRel);
+    if !inherited.is_null() {
+        HERITAGE.store(inherited, Release);
+    }
+}
+
+/// Counts this process where the optimizer will see it, until it hears of it.
+pub fn count_unserved() {
+    if let Some(heritage) = heritage()
+        && !COUNTED.swap(true, AcqRel)
+        && !cfg!(feature = "sabotage-unserved-children-forgotten")
+    {
+        heritage.counters.unserved.fetch_add(1, Relaxed);
+    }
 }
 
 /// A new segment that this process alone has so far, and the descriptor to hand over.
@@ -39,6 +72,8 @@ pub struct Connection {
     socket: sys::Descriptor,
     session: u64,
     pub segment: &'static Segment,
+    /// The process has just been enrolled as forked from another, from which the optimizer knows the files.
+    pub is_heirs: bool,
 }
 
 /// How often this thread yields to another that is enrolling the process, which takes some microseconds.
@@ -56,54 +91,45 @@ pub fn connect() -> sys::Result<Connection> {
     let known = || segment().filter(|_| OPTIMIZER.load(Acquire) == optimizer);
     for _ in 0..PATIENCE {
         if let Some(segment) = known() {
-            return Connection::over(socket, segment);
+            return Connection::over(socket, segment, false);
         }
         let Some(claim) = Claim::take() else {
             sys::yield_now();
             continue;
         };
         if let Some(segment) = known() {
-            return Connection::over(socket, segment);
+            return Connection::over(socket, segment, false);
         }
-        let old = segment();
-        let connection = enrol(socket, optimizer, old, 0, &claim)?;
-        if old.is_some() {
-            attachment::announce_all(&connection, |held| held.doom());
-        }
+        let connection = enrol(socket, optimizer, &claim)?;
+        attachment::announce_all(&connection);
         return Ok(connection);
     }
     Err(sys::Error::EBUSY)
 }
 
-/// Enrols this process with a new segment, which describes the same mappings as the old one.
-fn enrol(
-    socket: sys::Descriptor,
-    optimizer: i32,
-    old: Option<&Segment>,
-    parent: u64,
-    claim: &Claim,
-) -> sys::Result<Connection> {
-    let (segment, file) = create(claim, old)?;
-    let mappings = old.iter().flat_map(|old| &old.mappings).zip(&segment.mappings);
-    for (from, to) in mappings {
-        to.address.store(from.address.load(Relaxed), Relaxed);
-        to.length.store(from.length.load(Relaxed), Relaxed);
-        to.offset.store(from.offset.load(Relaxed), Relaxed);
-        to.method.store(from.method.load(Relaxed), Relaxed);
-        to.counted.store(from.generation.load(Relaxed), Relaxed);
-        to.generation.store(from.generation.load(Relaxed), Release);
-    }
-    let connection = Connection::over(socket, segment)?;
-    connection.introduce(&file, parent)?;
+/// Enrols this process with a new segment, which describes all its mappings.
+fn enrol(socket: sys::Descriptor, optimizer: i32, claim: &Claim) -> sys::Result<Connection> {
+    let old = segment();
+    let heritage = heritage().filter(|_| old.is_none());
+    let (segment, file) = create(claim, old.or(heritage))?;
+    registry::each_overlapping(0, usize::MAX, |held| describe(segment, &held));
+    let connection = Connection::over(socket, segment, heritage.is_some())?;
+    connection.introduce(&file, heritage.map_or(0, token))?;
     SEGMENT.store(core::ptr::from_ref(segment).cast_mut(), Release);
     OPTIMIZER.store(optimizer, Release);
+    if let Some(heritage) = heritage {
+        HERITAGE.store(core::ptr::null_mut(), Release);
+        if COUNTED.swap(false, AcqRel) {
+            heritage.counters.unserved.fetch_sub(1, Relaxed);
+        }
+    }
     Ok(connection)
 }
 
 impl Connection {
-    fn over(socket: sys::Descriptor, segment: &'static Segment) -> sys::Result<Self> {
+    fn over(socket: sys::Descriptor, segment: &'static Segment, is_heirs: bool) -> sys::Result<Self> {
         let session = settings::get().ok_or(sys::Error::EINVAL)?.session;
-        Ok(Self { socket, session, segment })
+        Ok(Self { socket, session, segment, is_heirs })
     }
 
     /// Hands over the segment.
@@ -128,7 +154,7 @@ impl Connection {
 
 /// Tells whoever listens why a file that was mapped is not accelerated, if this process cannot be enrolled.
 pub fn refuse(why: Refusal, file: c_int) {
-    if let Some(segment) = segment() {
+    if let Some(segment) = segment().or(heritage()) {
         segment.counters.refuse(why);
     }
     let _quiet = sys::Quiet::begin();
@@ -163,48 +189,44 @@ pub fn report_lock(private: bool, path: &[u8]) {
     }
 }
 
-/// In a forked child: a segment of its own, with the mappings that it inherits. Signal context. On failure the child
-/// is left without a segment: nothing that it does may count as its parent's.
-pub fn enrol_heir() -> sys::Result<Option<Connection>> {
-    place::reset_after_fork();
-    let Some(inherited) = segment() else { return Ok(None) };
-    SEGMENT.store(core::ptr::null_mut(), Release);
-    let (socket, optimizer) = sys::connect(settings::socket())?;
-    let claim = Claim::take().ok_or(sys::Error::EBUSY)?;
-    enrol(socket, optimizer, Some(inherited), token(inherited), &claim).map(Some)
-}
-
 /// Who listens at the optimizer's socket.
 pub enum Listener {
-    /// The optimizer that has our segment.
+    /// The optimizer that has our segment; or there is nothing that it should have.
     Ours,
-    /// Another one, to which this process has just been handed over; its mappings are still to be announced.
+    /// One to which this process has just been handed over; its mappings are still to be announced.
     Another(Connection),
+    /// None, or none that hears us.
     Nobody,
 }
 
-/// Looks who listens. The old segment stays mapped: other threads may be at work with it.
+/// Looks who listens, and enrols this process where it is not known. The old segment stays mapped: other threads may be at
+/// work with it. Signal context.
 pub fn find_listener() -> Listener {
+    if segment().or(heritage()).is_none() {
+        return Listener::Ours;
+    }
     let (socket, optimizer) = match sys::connect(settings::socket()) {
         Ok(found) => found,
         // Many others are before us: it is there, and has our segment or will be asked again.
-        Err(sys::Error::EAGAIN) => return Listener::Ours,
+        Err(sys::Error::EAGAIN) if segment().is_some() => return Listener::Ours,
         Err(_) => return Listener::Nobody,
     };
     // Another thread is seeing to it.
     let Some(claim) = Claim::take() else { return Listener::Ours };
-    let Some(old) = segment().filter(|_| OPTIMIZER.load(Acquire) != optimizer) else { return Listener::Ours };
-    enrol(socket, optimizer, Some(old), 0, &claim).map_or(Listener::Nobody, Listener::Another)
+    if segment().is_some() && OPTIMIZER.load(Acquire) == optimizer {
+        return Listener::Ours;
+    }
+    enrol(socket, optimizer, &claim).map_or(Listener::Nobody, Listener::Another)
 }
 
 /// Fills in the mapping's slot of the segment.
-pub fn describe(segment: &Segment, slot: usize, generation: u32, what: &registry::Description) {
-    let Some(shared) = segment.mappings.get(slot) else { return };
-    shared.address.store(what.start as u64, Relaxed);
-    shared.length.store(what.length as u64, Relaxed);
-    shared.offset.store(what.offset, Relaxed);
-    shared.method.store(what.method as u32, Relaxed);
-    shared.counted.store(generation, Relaxed);
+pub fn describe(segment: &Segment, held: &Held) {
+    let Some(shared) = segment.mappings.get(held.slot()) else { return };
+    shared.address.store(held.start() as u64, Relaxed);
+    shared.length.store(held.length() as u64, Relaxed);
+    shared.offset.store(held.offset(), Relaxed);
+    shared.method.store(held.method(), Relaxed);
+    shared.counted.store(held.generation(), Relaxed);
     shared.trips.store(0, Relaxed);
     shared.advice.store(0, Relaxed);
     shared.populated.store(0, Relaxed);
@@ -215,7 +237,7 @@ pub fn describe(segment: &Segment, slot: usize, generation: u32, what: &registry
     for watch in &shared.watches {
         watch.clear();
     }
-    shared.generation.store(generation, Release);
+    shared.generation.store(held.generation(), Release);
 }
 
 /// Tells the optimizer that the mapping is gone, so that it lets go of the file.

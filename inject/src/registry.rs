@@ -48,6 +48,8 @@ pub struct Entry {
     inode: AtomicU64,
     protection: AtomicI32,
     generation: AtomicU32,
+    /// A [`Method`]'s number.
+    method: AtomicU32,
     guards: Guards,
     /// The next thread that has its turn lifts the curtain for good.
     doomed: AtomicBool,
@@ -80,6 +82,7 @@ impl Entry {
             inode: AtomicU64::new(0),
             protection: AtomicI32::new(0),
             generation: AtomicU32::new(0),
+            method: AtomicU32::new(0),
             guards: Guards::new(),
             doomed: AtomicBool::new(false),
             curtain: UnsafeCell::new(MaybeUninit::uninit()),
@@ -128,6 +131,7 @@ impl Claim {
         entry.device.store(what.file.0, Relaxed);
         entry.inode.store(what.file.1, Relaxed);
         entry.protection.store(what.protection, Relaxed);
+        entry.method.store(what.method as u32, Relaxed);
         entry.guards.forget();
         entry.doomed.store(false, Relaxed);
         entry.generation.fetch_or(1, Relaxed);

@@ -8,3 +8,4 @@ mod memory;
 mod optimizer;
 mod patterns;
 mod populate;
+mod queue;

@@ -23,10 +23,10 @@ print(zlib.crc32(data[half:], crc), flush=True)
 "#;
 
 /// The reader under precache in a mount namespace of its own, and so with an optimizer of its own.
-struct Served {
-    supervisor: Child,
+pub struct Served {
+    pub supervisor: Child,
     output: BufReader<std::process::ChildStdout>,
-    report: ReportFile,
+    pub report: ReportFile,
     optimizer: Pid,
 }
 
@@ -35,7 +35,7 @@ impl Served {
         Self::start_with(READER)
     }
 
-    fn start_with(code: &str) -> Option<Self> {
+    pub fn start_with(code: &str) -> Option<Self> {
         let words = ["/usr/bin/python3", "-c", code].map(Into::into);
         let reader = Program::new(words.into_iter().chain([flat_file(64).into_os_string()]));
         let (inner, report) = reader.command(&["--distance=1M", "--size=4M"]);
@@ -58,7 +58,7 @@ impl Served {
     }
 
     /// Lets the reader go on; returns what it prints.
-    fn go_on(&mut self) -> String {
+    pub fn go_on(&mut self) -> String {
         self.supervisor.stdin.take().expect("a pipe").write_all(b"\n").expect("the reader listens");
         let mut line = String::new();
         self.output.read_line(&mut line).expect("the reader speaks");
@@ -66,7 +66,8 @@ impl Served {
     }
 }
 
-fn expected() -> String {
+/// What each of these programs prints in the end.
+pub fn expected() -> String {
     let script = "import sys, zlib; print(zlib.crc32(open(sys.argv[1], 'rb').read()))";
     let words = ["/usr/bin/python3", "-c", script].map(Into::into);
     let left = Program::new(words.into_iter().chain([flat_file(64).into_os_string()])).alone();

@@ -60,4 +60,11 @@ pub const RULES: &[Rule] = &[
     rule("filters-unnoticed", &[("hostile", "27_filter_set_after_start.c")]),
     rule("raw-calls-unnoticed", &[("hostile", "03_go_is_recognized.c"), ("hostile", "03_ring_is_recognized.c")]),
     rule("optimizer-death-unnoticed", &[("filling", "optimizer::a_killed_optimizer_is_outlived_and_replaced")]),
+    rule(
+        "unserved-children-forgotten",
+        &[
+            ("filling", "queue::children_that_are_not_heard_of_are_counted"),
+            ("filling", "queue::children_that_were_not_heard_of_are_served_later"),
+        ],
+    ),
 ];

@@ -2,11 +2,11 @@
 //! over to it.
 
 use crate::handover::{self, Connection, Listener};
-use crate::registry::{self, Held};
+use crate::registry;
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use precache_contract::segment::Refusal;
+use precache_contract::segment::{Refusal, Segment};
 
 /// How long a new optimizer is looked for, and how often, in milliseconds. A supervisor starts one within a second.
 const PATIENCE: u64 = 5000;
@@ -22,7 +22,21 @@ static TRYING: AtomicBool = AtomicBool::new(false);
 
 /// Whether it is time to look for an optimizer again.
 pub fn is_due() -> bool {
-    LOST.load(Relaxed) != 0 && sys::milliseconds().wrapping_sub(TRIED.load(Relaxed)) >= PERIOD
+    is_lost() && has_rested()
+}
+
+/// The segment. A forked child that has none, as the optimizer could not be told of it, tries again now and then.
+pub fn served() -> Option<&'static Segment> {
+    handover::segment().or_else(|| {
+        let tries = has_rested() && !cfg!(feature = "sabotage-unserved-children-forgotten");
+        let why = if tries { check() } else { None };
+        why.into_iter().for_each(super::give_up);
+        handover::segment()
+    })
+}
+
+fn has_rested() -> bool {
+    sys::milliseconds().wrapping_sub(TRIED.load(Relaxed)) >= PERIOD
 }
 
 /// In a forked child: no other thread is looking.
@@ -51,7 +65,7 @@ pub fn check() -> Option<Refusal> {
             None
         }
         Listener::Another(connection) => {
-            announce_all(&connection, |held| held.doom());
+            announce_all(&connection);
             LOST.store(0, Relaxed);
             None
         }
@@ -67,13 +81,14 @@ pub fn check() -> Option<Refusal> {
     fate
 }
 
-/// Announces every mapping whose file the program still has open; `otherwise` is told of the others.
-pub fn announce_all(connection: &Connection, otherwise: impl Fn(&Held)) {
+/// Announces every mapping whose file the program still has open. Of the others the optimizer knows the files, if it knows
+/// the process that this one was forked from; else they are let go of.
+pub fn announce_all(connection: &Connection) {
     registry::each_overlapping(0, usize::MAX, |held| {
         let announce = |file| connection.announce(held.slot(), held.generation(), file).is_ok();
         let announced = descriptor_of(held.file()).is_some_and(announce);
-        if !announced {
-            otherwise(&held);
+        if !announced && !connection.is_heirs {
+            held.doom();
         }
     });
 }

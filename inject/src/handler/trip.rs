@@ -28,10 +28,12 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
         return false;
     }
     let at = (address - held.start()) as u64 / PAGE * PAGE;
-    let Some(segment) = handover::segment() else { return protect::open(&held, whole(&held)).is_ok() };
-    let fate = publish(segment, &held, at);
+    let segment = attachment::served();
+    let fate = segment.and_then(|segment| publish(segment, &held, at));
     let Some(mut turn) = held.try_turn() else {
-        segment.counters.contended.fetch_add(1, Relaxed);
+        if let Some(segment) = segment {
+            segment.counters.contended.fetch_add(1, Relaxed);
+        }
         return open_step(&held, at);
     };
     if held.is_doomed() {
@@ -40,8 +42,9 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
     }
     match fate {
         None => {
+            let Some(segment) = segment else { return follow(None, &held, &mut turn, at) };
             let begun = populate::clock();
-            let followed = follow(segment, &held, &mut turn, at);
+            let followed = follow(Some(segment), &held, &mut turn, at);
             let ahead = populate::choose(segment, &held, &mut turn, at, begun);
             drop(turn);
             ahead.into_iter().for_each(|span| populate::map(segment, &held, span));
@@ -62,18 +65,20 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
 /// checkpoints is hit here; the answer is whether it held any. Not for signal context.
 pub fn hit_for_call(start: usize, end: usize) -> bool {
     let mut opened = false;
+    let segment = attachment::served();
     registry::each_overlapping(start, end, |held| {
         let first = start.saturating_sub(held.start()) as u64 / PAGE * PAGE;
         let last = (end - held.start()).min(held.length()) as u64;
         let span = Span { start: first, end: last.next_multiple_of(PAGE) };
         let mut turn = held.wait_turn();
-        if let Some(segment) = handover::segment() {
+        if let Some(segment) = segment {
             segment.counters.lifted_for_calls.fetch_add(1, Relaxed);
-            while let Some(at) = turn.curtain().first_closed(span) {
-                opened = true;
-                if publish(segment, &held, at).is_some() || !follow(segment, &held, &mut turn, at) {
-                    break;
-                }
+        }
+        while let Some(at) = turn.curtain().first_closed(span) {
+            opened = true;
+            let refused = segment.is_some_and(|segment| publish(segment, &held, at).is_some());
+            if refused || !follow(segment, &held, &mut turn, at) {
+                break;
             }
         }
         // Sentinels, and pages that stay closed because the optimizer is gone.
@@ -122,11 +127,11 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
     None
 }
 
-/// Moves the curtain.
-fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
+/// Moves the curtain. Without a segment nobody hears of it for the time being.
+fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> bool {
     let mut guides = [Guide::default(); WATCHES];
     let mut told = Told::default();
-    if let Some(shared) = segment.mappings.get(held.slot()) {
+    if let Some(shared) = segment.and_then(|segment| segment.mappings.get(held.slot())) {
         protect::let_pages_go(held, &shared.letting_go);
         let used = shared.watches.iter().filter(|watch| watch.high.load(Relaxed) != 0);
         for (guide, watch) in guides.iter_mut().zip(used) {
@@ -142,15 +147,19 @@ fn follow(segment: &Segment, held: &Held, turn: &mut Turn, at: u64) -> bool {
     }
     #[cfg(feature = "sabotage")]
     crate::sabotage::after_trip(held, at);
-    if verdict == Verdict::GivenUp {
+    if verdict == Verdict::GivenUp
+        && let Some(segment) = segment
+    {
         segment.counters.refuse(Refusal::Random);
     }
     true
 }
 
 /// Lets go of the mapping, and counts why.
-fn lift(segment: &Segment, held: &Held, turn: &mut Turn, why: Refusal) -> bool {
-    if !turn.curtain().is_lifted() {
+fn lift(segment: Option<&Segment>, held: &Held, turn: &mut Turn, why: Refusal) -> bool {
+    if let Some(segment) = segment
+        && !turn.curtain().is_lifted()
+    {
         segment.counters.refuse(why);
     }
     protect::lift(held, turn)
@@ -169,41 +178,37 @@ fn open_all(held: &Held, span: Span) -> bool {
 
 /// Lets go of all mappings of this process; those at which another thread is at work follow at its next trip.
 pub fn give_up(why: Refusal) {
-    registry::each_overlapping(0, usize::MAX, |held| match (held.try_turn(), handover::segment()) {
-        (Some(mut turn), Some(segment)) => {
-            lift(segment, &held, &mut turn, why);
+    registry::each_overlapping(0, usize::MAX, |held| match held.try_turn() {
+        Some(mut turn) => {
+            lift(handover::segment(), &held, &mut turn, why);
         }
-        (Some(mut turn), None) => {
-            protect::lift(&held, &mut turn);
-        }
-        (None, _) => held.doom(),
+        None => held.doom(),
     });
 }
 
-/// A forked child's first look at its inheritance: the curtains are drawn anew, and the optimizer hears of it.
+/// A forked child's first look at its inheritance: the curtains are drawn anew, and the optimizer hears of it, or is told
+/// later.
 pub fn adopt() {
     disposition::reset_after_fork();
     pins::reset_after_fork();
     past_libc::reset_after_fork();
     attachment::reset_after_fork();
-    let heir = handover::enrol_heir();
-    let enrolled = heir.is_ok();
+    handover::reset_after_fork();
     registry::reset_after_fork(|held| {
         let Some(mut turn) = held.try_turn() else { return };
         if turn.curtain().is_lifted() {
             return;
         }
-        let closed = enrolled && {
-            // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
-            unsafe { sys::mprotect(held.start(), held.length(), libc::PROT_NONE as c_int) }.is_ok()
-        };
-        if !closed {
+        // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
+        let closed = unsafe { sys::mprotect(held.start(), held.length(), libc::PROT_NONE as c_int) };
+        if closed.is_err() {
             protect::lift(held, &mut turn);
         }
     });
-    // The optimizer knows the files from the parent, unless that has ended.
-    if let Ok(Some(connection)) = heir {
-        attachment::announce_all(&connection, |_| {});
+    // Nobody is given up so early.
+    let _ = attachment::check();
+    if handover::segment().is_none() {
+        handover::count_unserved();
     }
 }
 

@@ -7,7 +7,7 @@ use crate::populating::Trial;
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use precache_contract::segment::MAPPINGS;
+use precache_contract::segment::{MAPPINGS, Method};
 
 static TURNS: Turns = Turns::new(AtomicU64::new(0));
 const _: () = assert!(MAPPINGS <= u64::BITS as usize);
@@ -64,6 +64,11 @@ impl Held {
         self.entry.protection.load(Relaxed)
     }
 
+    /// A [`Method`]'s number.
+    pub fn method(&self) -> u32 {
+        self.entry.method.load(Relaxed)
+    }
+
     /// Whether a guard may lie in this part.
     pub fn has_guards(&self, span: Span) -> bool {
         self.entry.guards.may_lie_in(span)
@@ -113,6 +118,7 @@ pub struct Turn<'a> {
 impl Turn<'_> {
     /// The mapping gets no guards, though it was registered for them; none has been placed yet.
     pub fn do_without_guards(&mut self) {
+        self.held.entry.method.store(Method::Mprotect as u32, Relaxed);
         self.curtain().do_without_guards();
     }
 

@@ -40,6 +40,8 @@ pub struct ReaderReport {
     pub forwarded: u64,
     /// System calls for whose buffers checkpoints were lifted.
     pub lifted_for_calls: u64,
+    /// Processes forked from it, and from these, that the optimizer never heard of.
+    pub unserved: u64,
     /// Why arming ended or did not begin, and how often.
     pub refusals: Vec<Refusals>,
     pub mappings: Vec<MappingReport>,
@@ -55,6 +57,7 @@ impl ReaderReport {
         self.lost = self.lost.saturating_add(other.lost);
         self.forwarded = self.forwarded.saturating_add(other.forwarded);
         self.lifted_for_calls = self.lifted_for_calls.saturating_add(other.lifted_for_calls);
+        self.unserved = self.unserved.saturating_add(other.unserved);
         for refusals in &other.refusals {
             match self.refusals.iter_mut().find(|known| known.reason == refusals.reason) {
                 Some(known) => known.count = known.count.saturating_add(refusals.count),

@@ -52,6 +52,13 @@ impl SessionReport {
         reasons.dedup();
         let untold = reasons.into_iter().filter(|reason| !self.refused.iter().any(|r| r.reason == **reason));
         lines.extend(untold.map(|reason| format!("a mapping was let go of: {reason}")));
+        let unserved = self.readers.iter().map(|reader| reader.unserved).fold(0, u64::saturating_add);
+        if unserved > 0 {
+            lines.push(format!(
+                "{} not served: the optimizer could not be told of so many at once",
+                count(unserved, "forked process was", "forked processes were")
+            ));
+        }
         if self.files.is_empty() && self.refused.is_empty() {
             let why = if self.loaded {
                 "no process with the library in it mapped 1 MiB or more of a file that qualifies (--min-file, --data, \
@@ -102,6 +109,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::ReaderReport;
 
     #[test]
     fn sizes_read_well() {
@@ -109,6 +117,15 @@ mod tests {
         assert_eq!(size(50 << 20), "50.0 MiB");
         assert_eq!(size(2 << 30), "2.00 GiB");
         assert_eq!(size(1536), "1.50 KiB");
+    }
+
+    #[test]
+    fn forks_that_were_not_heard_of_are_told() {
+        let of = |unserved| ReaderReport { unserved, ..Default::default() };
+        let told = |readers| SessionReport { readers, ..Default::default() }.shortcomings().concat();
+        assert!(told(vec![of(0), of(1)]).contains("1 forked process was not served"));
+        assert!(told(vec![of(2), of(3)]).contains("5 forked processes were not served"));
+        assert!(!told(vec![of(0)]).contains("not served"));
     }
 
     #[test]
