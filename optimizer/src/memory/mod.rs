@@ -33,10 +33,14 @@ impl Memory {
     /// Bytes of page cache that the data files may take now, what they have included. Without limits that can be read,
     /// nothing is bounded here, and the kernel decides as it does for plain programs.
     pub fn budget(&self) -> u64 {
-        let groups = self.groups.iter().filter_map(cgroup::Group::room);
-        let least = groups.chain(self.available()).min().unwrap_or(u64::MAX);
+        let group = self.groups.iter().filter_map(cgroup::Group::room).min().unwrap_or(u64::MAX);
+        let system = self.available().unwrap_or(u64::MAX);
+        let least = group.min(system);
         let calm = least - least / SLACK;
-        (calm as f64 * pressure::share(&self.root, self.groups.first())) as u64
+        // Others that wait for memory within limits of their own do not wait for ours.
+        let waiting = pressure::of_group(self.groups.first())
+            .or_else(|| (system <= group).then(|| pressure::of_system(&self.root)).flatten());
+        (calm as f64 * pressure::share(waiting.unwrap_or(0.0))) as u64
     }
 
     /// `MemAvailable` (proc_meminfo(5)): it counts what is cached as available, but for a little that the kernel keeps.

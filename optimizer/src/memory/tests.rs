@@ -94,6 +94,17 @@ fn pressure_takes_a_share() {
     }
 }
 
+/// Within a limit that is tighter than what the system has, the system's tasks say nothing; those of the group do.
+#[test]
+fn pressure_on_others_takes_nothing() {
+    const WAITING: &str = "some avg10=55.40 avg60=0.00 avg300=0.08 total=2205828\n";
+    let root = machine(&[&ONE[..], &[("proc/pressure/memory", WAITING)]].concat());
+    assert_eq!(Memory::at(root.path()).budget(), without_slack(412 * MIB));
+    let own = ("sys/fs/cgroup/user.slice/job.service/memory.pressure", WAITING);
+    let root = machine(&[&TWO[..], &[TWO_STAT, own]].concat());
+    assert_eq!(Memory::at(root.path()).budget(), without_slack((768 - 100) * MIB) / 2);
+}
+
 /// The limit is read anew each time.
 #[test]
 fn a_limit_that_changes_is_followed() {

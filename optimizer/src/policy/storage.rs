@@ -15,18 +15,31 @@ pub struct Storage {
     pub chunk: u64,
     /// Bytes that are kept in flight: more than are under way where requests are large.
     pub in_flight: u64,
+    /// No window is longer.
+    pub longest_window: u64,
 }
 
 impl Default for Storage {
     /// Somewhat remote, until it is measured.
     fn default() -> Self {
-        Self { bandwidth: 1e9, latency: Duration::from_millis(2), depth: 12, chunk: 128 << 10, in_flight: 0 }
+        Self {
+            bandwidth: 1e9,
+            latency: Duration::from_millis(2),
+            depth: 12,
+            chunk: 128 << 10,
+            in_flight: 0,
+            longest_window: LARGEST_WINDOW,
+        }
     }
 }
 
 /// Bounds of windows whose size is left to us.
 const SMALLEST_WINDOW: u64 = 8 << 20;
 const LARGEST_WINDOW: u64 = 128 << 20;
+
+/// Of a budget that a file exceeds, what one window may take: several are held for a reader, and what they take is not kept
+/// from one epoch to the next.
+const OF_BUDGET: u64 = 32;
 
 /// A window lasts so long at the reader's pace ...
 const WINDOW: Duration = Duration::from_millis(100);
@@ -43,6 +56,11 @@ const LARGEST_DISTANCE: u64 = 32 << 20;
 /// send until the reader has come there, and so the bandwidth would seem to be less than it is.
 const COVER: f64 = 8.0;
 
+/// The longest window of a file that is to be held within a budget.
+pub fn longest_window(file: u64, budget: u64) -> u64 {
+    if file <= budget { LARGEST_WINDOW } else { (budget / OF_BUDGET).clamp(SMALLEST_WINDOW, LARGEST_WINDOW) }
+}
+
 impl Storage {
     /// Bytes under way while a byte comes, or in flight.
     pub fn in_transit(&self) -> u64 {
@@ -54,7 +72,7 @@ impl Storage {
         let lasting = pace * WINDOW.as_secs_f64();
         let under_way = pace.max(self.bandwidth) * self.latency.as_secs_f64();
         let covering = COVER * under_way.max(self.in_flight as f64);
-        (lasting.max(covering) as u64).clamp(SMALLEST_WINDOW, LARGEST_WINDOW).next_multiple_of(1 << 20)
+        (lasting.max(covering) as u64).clamp(SMALLEST_WINDOW, self.longest_window).next_multiple_of(1 << 20)
     }
 
     /// The distance of checkpoints for this pace.
@@ -113,7 +131,7 @@ mod tests {
     use super::*;
 
     fn storage(milliseconds: u64, bandwidth: f64) -> Storage {
-        Storage { bandwidth, latency: Duration::from_millis(milliseconds), depth: 12, chunk: 128 << 10, in_flight: 0 }
+        Storage { bandwidth, latency: Duration::from_millis(milliseconds), ..Storage::default() }
     }
 
     #[test]
@@ -134,6 +152,16 @@ mod tests {
         assert_eq!(storage(2, 400e6).distance(400e6), 4 << 20);
         assert_eq!(storage(2, 400e6).distance(3e9), 32 << 20);
         assert_eq!(storage(2, 400e6).distance(1e6), 1 << 20);
+    }
+
+    /// Budgets below the least that windows take have windows all the same.
+    #[test]
+    fn windows_leave_most_of_the_budget() {
+        assert_eq!(longest_window(1 << 30, 1 << 30), LARGEST_WINDOW);
+        assert_eq!(longest_window(1 << 30, 800 << 20), 25 << 20);
+        assert_eq!(longest_window(1 << 30, 0), SMALLEST_WINDOW);
+        let bounded = Storage { longest_window: 50 << 20, ..storage(10, 800e6) };
+        assert_eq!(bounded.window(3e9), 50 << 20);
     }
 
     #[test]

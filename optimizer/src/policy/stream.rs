@@ -95,6 +95,11 @@ impl Streams {
         self.storage = Storage { bandwidth: bandwidth.max(1.0), latency, in_flight, ..self.storage };
     }
 
+    /// Windows whose size is left to us are no longer than this from now on.
+    pub fn bound_windows(&mut self, longest: u64) {
+        self.storage.longest_window = longest;
+    }
+
     /// Streams for which something was requested.
     pub fn requesting(&self) -> usize {
         self.streams.iter().filter(|s| s.windows.is_some()).count()

@@ -7,6 +7,7 @@
 use super::feeder::Supply;
 use super::files::Files;
 use crate::engine::{Account, DataFile, Lane};
+use crate::policy::storage::longest_window;
 use crate::policy::stream::StreamId;
 use crate::progress::{MappingId, ProgressSource};
 use std::collections::{HashMap, VecDeque};
@@ -99,7 +100,8 @@ impl Retainer {
         self.budget().saturating_sub(self.files.held.bytes() + self.coming())
     }
 
-    fn budget(&self) -> u64 {
+    /// Bytes of page cache that the data files may take.
+    pub fn budget(&self) -> u64 {
         self.files.memory.budget().min(self.limit)
     }
 
@@ -112,10 +114,12 @@ impl Retainer {
         self.windows.values().flatten().flatten().map(missing).sum()
     }
 
-    /// The budget, if what is held and what is on its way exceed it.
+    /// The budget, if what is held and what is on its way exceed it, with room for a window that will be fetched while the
+    /// reader has not yet let go of another: else the kernel makes that room, and takes what came first.
     fn exceeded(&self) -> Option<u64> {
         let budget = self.budget();
-        (self.files.held.bytes() + self.coming() > budget).then_some(budget)
+        let next = if self.file.size > budget { longest_window(self.file.size, budget) } else { 0 };
+        (self.files.held.bytes() + self.coming() + next > budget).then_some(budget)
     }
 }
 
@@ -163,7 +167,7 @@ mod tests {
         let file = Arc::new(DataFile::new(file, None, None, &files.held).unwrap());
         let supply = Supply { file: Arc::clone(&file), account: Arc::default(), pool: Arc::<Pool>::default() };
         let mapping = MappingId { slot: 0, generation: 1 };
-        let mut retainer = Retainer::new(mapping, 0, &supply, files, Some(20 * MIB));
+        let mut retainer = Retainer::new(mapping, 0, &supply, files, Some(30 * MIB));
 
         let window = |number: u64| number * 8 * MIB..(number + 1) * 8 * MIB;
         file.kept.add(0..16 * MIB);
@@ -171,6 +175,6 @@ mod tests {
         retainer.advance(1, &[window(1)]);
         assert_eq!(retainer.exceeded(), None);
         retainer.advance(1, &[window(2)]);
-        assert_eq!(retainer.exceeded(), Some(20 * MIB));
+        assert_eq!(retainer.exceeded(), Some(30 * MIB));
     }
 }

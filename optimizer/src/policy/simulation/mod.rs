@@ -25,7 +25,7 @@ fn storage(milliseconds: f64, bandwidth: f64) -> Storage {
         latency: Duration::from_secs_f64(milliseconds / 1e3),
         depth: 32,
         chunk: 128 << 10,
-        in_flight: 0,
+        ..Storage::default()
     }
 }
 
