@@ -1,8 +1,8 @@
 //! Readers that are not sequential: what they read is fetched ahead of them, and not much else.
 
-use precache_tests::programs::program;
+use precache_tests::programs::{compile, program};
 use precache_tests::runs::{Program, Report};
-use precache_tests::storage::{SlowStorage, flat_file, lmdb};
+use precache_tests::storage::{SlowStorage, flat_file, lmdb, scratch};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -70,4 +70,23 @@ fn random_access_costs_no_bytes() {
             report.0
         );
     }
+}
+
+/// The gaps are fetched no farther than the windows reach that were requested before the reader was found to leave something
+/// out: by the third checkpoint that it leaves out, and so within a few windows' length.
+#[test]
+fn a_reader_that_begins_to_skip_is_noticed() {
+    let program = scratch().join("from_all_to_one_of_four");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("filling/programs/from_all_to_one_of_four.c");
+    compile(&source, &program, &[]).expect("cc compiles it");
+    let file = flat_file(256);
+    let storage = SlowStorage::mount(file.parent().unwrap(), &["--latency=1ms", "--bandwidth=800M"]);
+    let words = [program.into_os_string(), storage.path().join(file.file_name().unwrap()).into_os_string()];
+    let (left, report) = Program::new(words).under(&["--size=8M", "--distance=1M"]);
+    assert!(left.status.success(), "{left:?}");
+    let (bytes, gaps) = ((128 + 128 / 4) << 20, (128 / 4 * 3) << 20);
+    let requested = report.of_file("requested");
+    assert!(requested > bytes * 3 / 4 && requested < bytes + gaps / 2, "{requested} for {bytes}: {:#}", report.0);
+    let fetched = storage.bytes_of("flat-256M");
+    assert!(fetched.is_none_or(|fetched| fetched < bytes + gaps / 2), "{fetched:?} for {bytes}: {:#}", report.0);
 }

@@ -3,6 +3,7 @@
 //! The reader creates it (`memfd_create`), fills in its side and sends the descriptor; it is private to the user and
 //! goes away with the two processes. All fields are atomics: either side may look at any time.
 
+use crate::PAGE;
 use crate::presence::Presence;
 use crate::ring::Ring;
 use crate::sleeper::Sleeper;
@@ -176,6 +177,9 @@ pub struct Watch {
     pub quiet_low: AtomicU64,
     /// ... up to here checkpoints are non-triggering.
     pub quiet_high: AtomicU64,
+    /// 1 for a reader that trips exactly at checkpoints for as long as it goes on as it did: what it does elsewhere is not
+    /// quiet.
+    pub is_exact: AtomicU64,
     /// 1 for a reader that goes toward lower offsets.
     pub is_backward: AtomicU64,
     /// Checkpoints beside those of the grid: the pre-cache threshold of the current window and that of the window after
@@ -185,14 +189,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Whether a trip here can be heard of late.
-    pub fn is_quiet(&self, offset: u64) -> bool {
+    /// Whether a trip here says nothing new, where checkpoints of the grid are placed by `is_on_grid`.
+    fn is_quiet(&self, offset: u64, is_on_grid: impl FnOnce() -> bool) -> bool {
+        let is_told = || self.checkpoints.iter().any(|told| told.load(Relaxed) / PAGE == offset / PAGE);
         (self.quiet_low.load(Relaxed)..self.quiet_high.load(Relaxed)).contains(&offset)
+            && (self.is_exact.load(Relaxed) == 0 || is_told() || is_on_grid())
     }
 
     /// Unused from now on.
     pub fn clear(&self) {
-        for field in [&self.quiet_high, &self.quiet_low, &self.high, &self.low, &self.is_backward] {
+        let flags = [&self.is_exact, &self.is_backward];
+        for field in [&self.quiet_high, &self.quiet_low, &self.high, &self.low].into_iter().chain(flags) {
             field.store(0, Release);
         }
         for checkpoint in &self.checkpoints {
@@ -262,6 +269,17 @@ pub struct Mapping {
     pub presence: Presence,
 }
 
+impl Mapping {
+    /// Whether a trip at this offset of the file can be heard of late: a reader that goes on as it did trips here, and nothing
+    /// is to be requested. Such a trip goes into the ring and wakes nobody.
+    pub fn is_quiet(&self, offset: u64) -> bool {
+        let distance = self.distance.load(Relaxed) / PAGE * PAGE;
+        let along = offset.wrapping_sub(self.offset.load(Relaxed));
+        let is_on_grid = || along.checked_rem(distance) == Some(0);
+        self.watches.iter().any(|watch| watch.is_quiet(offset, is_on_grid))
+    }
+}
+
 /// The whole.
 #[repr(C)]
 pub struct Segment {
@@ -278,3 +296,6 @@ impl Segment {
     /// Length in bytes, a whole number of pages.
     pub const LENGTH: usize = size_of::<Self>().next_multiple_of(crate::PAGE as usize);
 }
+
+#[cfg(test)]
+mod tests;

@@ -247,6 +247,7 @@ impl Curtain {
         let grid = (from / self.distance + 1).saturating_mul(self.distance);
         let next = match run {
             ..=STEPS => self.step_around(at).end,
+            _ if self.distance == STEP => self.step_around(at).end,
             // The optimizer's answer is late: it should not find the reader blind for a whole distance.
             ..PATIENT if told.is_silence() => grid.min(at - at % LEAP + LEAP),
             _ => grid,

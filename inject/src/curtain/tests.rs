@@ -13,6 +13,8 @@ struct Machine {
     /// Nanoseconds to read a page.
     pace: u64,
     guides: Vec<Guide>,
+    /// What the optimizer has told of it; 0: nothing.
+    distance: u64,
 }
 
 /// The optimizer knows the order of reading everywhere and wants to hear from these offsets.
@@ -33,6 +35,7 @@ impl Machine {
             // From memory.
             pace: 500,
             guides: Vec::new(),
+            distance: 0,
         }
     }
 
@@ -51,7 +54,7 @@ impl Machine {
         // For a trip.
         self.nanoseconds += 5000;
         let now = 1 + self.nanoseconds / 1_000_000;
-        let told = Told { guides: &self.guides, distance: 0 };
+        let told = Told { guides: &self.guides, distance: self.distance };
         self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| now), &mut |action| match action {
             Action::Open(span) => {
                 closed[range(span)].fill(false);
@@ -186,6 +189,21 @@ fn known_readers_make_no_small_steps() {
     machine.guides = vec![guide(true, &[6000 * PAGE])];
     let tripped: Vec<_> = (1003..9000).rev().filter(|&page| machine.touch(page)).collect();
     assert_eq!(tripped, [8999, 8191, 6143, 6000, 4095, 2047]);
+}
+
+/// Told to go in small steps, a reader does so at once, however long it has gone on.
+#[test]
+fn readers_go_in_small_steps_when_told() {
+    let mut machine = Machine::new(20_000, 2048, Method::Mprotect);
+    machine.guides = vec![guide(false, &[])];
+    assert!((0..9000).filter(|&page| machine.touch(page)).count() < 10);
+    machine.guides.clear();
+    machine.distance = STEP;
+    let tripped: Vec<_> = (9000..10_330).filter(|&page| machine.touch(page)).collect();
+    assert_eq!(tripped, [10_240, 10_256, 10_272, 10_288, 10_304, 10_320]);
+    // From a place within a step, too: to its end.
+    let tripped: Vec<_> = (15_003..15_040).filter(|&page| machine.touch(page)).collect();
+    assert_eq!(tripped, [15_003, 15_008, 15_024]);
 }
 
 /// A reader that jumps trips where each record begins, until the optimizer knows its order; it is not taken for

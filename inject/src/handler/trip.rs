@@ -116,7 +116,7 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
             gone => gone,
         };
     }
-    let triggering = !shared.watches.iter().any(|watch| watch.is_quiet(offset));
+    let triggering = !shared.is_quiet(offset);
     if (triggering || segment.news.is_filling()) && segment.sleeper.take_wake() {
         segment.counters.wakes.fetch_add(1, Relaxed);
         // Nobody woken: it is about to sleep and will look once more, or it is gone.

@@ -53,6 +53,10 @@ pub struct Streams {
     /// Spacing of checkpoints, and whether it follows the pace.
     distance: u64,
     is_distance_auto: bool,
+    /// A spacing that follows the pace is no larger.
+    farthest: u64,
+    /// Trips for which readers go in small steps: one of them does not go as it went.
+    close_up: u32,
     streams: Vec<Stream>,
     advised: Advised,
     short: learning::ShortRuns,
@@ -81,6 +85,8 @@ impl Streams {
             storage,
             distance,
             is_distance_auto,
+            farthest: u64::MAX,
+            close_up: 0,
             streams: Vec::new(),
             advised: Advised::default(),
             short: Default::default(),
@@ -100,6 +106,14 @@ impl Streams {
         self.storage.longest_window = longest;
     }
 
+    /// A spacing of checkpoints that follows the pace is to be no larger than this.
+    pub fn keep_within(&mut self, farthest: u64) {
+        if self.is_distance_auto {
+            self.farthest = farthest;
+            self.distance = self.distance.min(farthest);
+        }
+    }
+
     /// Streams for which something was requested.
     pub fn requesting(&self) -> usize {
         self.streams.iter().filter(|s| s.windows.is_some()).count()
@@ -112,13 +126,14 @@ impl Streams {
 
     /// Spacing of checkpoints that the streams want.
     pub fn distance(&self) -> u64 {
-        self.distance
+        if self.close_up > 0 { STEP.min(self.distance) } else { self.distance }
     }
 
     /// A reader touched the protected page at this file offset; `now` is a clock's reading.
     pub fn observe(&mut self, offset: u64, now: Duration) -> Decision {
         let Some(position) = self.plan.position(offset) else { return Decision::default() };
         let mut decision = Decision::default();
+        self.close_up = self.close_up.saturating_sub(1);
         let index = match self.stream_at(position) {
             Some(index) if self.streams[index].last == position => return decision,
             Some(index) => {

@@ -188,6 +188,19 @@ impl Stride {
         Some(Probe { at: self.start(record) as u64 + length, length, next: self.start(record + 1) as u64 })
     }
 
+    /// The same within the first gap behind `from`, where only a reader trips that leaves nothing out; none if `from` lies in a
+    /// gap itself, and so tells.
+    pub fn probe_gap(&self, from: u64) -> Option<Probe> {
+        let length = (self.high + self.period()) / 2 / PAGE * PAGE;
+        if self.is_backward || length <= self.high || self.place(from) == Place::Gap {
+            return None;
+        }
+        let record = ((from as f64 - self.anchor as f64) / self.period).floor() as i64;
+        let at = |record| self.start(record) as u64 / PAGE * PAGE + length;
+        let record = if at(record) > from { record } else { record + 1 };
+        Some(Probe { at: at(record), length, next: self.start(record + 1) as u64 })
+    }
+
     /// The reader tripped at `at`, the first checkpoint it met after the one before the probe.
     pub fn learn(&mut self, probe: &Probe, at: u64) {
         if at == probe.at {

@@ -58,6 +58,11 @@ impl Windows {
         Self { sizing: Sizing { size, ..sizing }, length, current: start..start, passed: start, next, is_growing: true }
     }
 
+    /// The first window will be of so many bytes, if not of full size.
+    pub fn at_least(self, first: u64) -> Self {
+        Self { next: self.next.max(first).min(self.sizing.size), ..self }
+    }
+
     /// Windows will be of this size; the second one at least so long that what is `in_transit` is covered.
     pub fn resize(&mut self, size: u64, in_transit: u64, share: f64) {
         self.sizing.size = stretch(size, share);

@@ -162,6 +162,25 @@ fn futex(word: &std::sync::atomic::AtomicU32, operation: libc::c_int, value: u32
     }
 }
 
+/// Writes down for the handler how far apart checkpoints are to be, and where its trips are urgent.
+pub fn tell(mapping: &Mapping, distance: u64, thresholds: &mut dyn Iterator<Item = Thresholds>) {
+    mapping.distance.store(distance, Release);
+    for (watch, told) in mapping.watches.iter().zip(thresholds.map(Some).chain(std::iter::repeat(None))) {
+        // Nothing is quiet or known while it changes: a trip in between wakes us once too often.
+        watch.clear();
+        let Some(told) = told else { continue };
+        for (checkpoint, at) in watch.checkpoints.iter().zip(told.checkpoints) {
+            checkpoint.store(at, Release);
+        }
+        watch.is_backward.store(u64::from(told.is_backward), Release);
+        watch.is_exact.store(u64::from(told.is_exact), Release);
+        watch.low.store(told.known.start, Release);
+        watch.high.store(told.known.end, Release);
+        watch.quiet_low.store(told.quiet.start, Release);
+        watch.quiet_high.store(told.quiet.end, Release);
+    }
+}
+
 /// The progress source made of checkpoint trips.
 pub struct Checkpoints {
     shared: Arc<Shared>,
@@ -204,20 +223,8 @@ impl ProgressSource for Checkpoints {
     }
 
     fn expect(&self, mapping: MappingId, distance: u64, thresholds: &mut dyn Iterator<Item = Thresholds>) {
-        let Some(mapping) = self.shared.mapping(mapping) else { return };
-        mapping.distance.store(distance, Release);
-        for (watch, told) in mapping.watches.iter().zip(thresholds.map(Some).chain(std::iter::repeat(None))) {
-            // Nothing is quiet or known while it changes: a trip in between wakes us once too often.
-            watch.clear();
-            let Some(told) = told else { continue };
-            for (checkpoint, at) in watch.checkpoints.iter().zip(told.checkpoints) {
-                checkpoint.store(at, Release);
-            }
-            watch.is_backward.store(u64::from(told.is_backward), Release);
-            watch.low.store(told.known.start, Release);
-            watch.high.store(told.known.end, Release);
-            watch.quiet_low.store(told.quiet.start, Release);
-            watch.quiet_high.store(told.quiet.end, Release);
+        if let Some(mapping) = self.shared.mapping(mapping) {
+            tell(mapping, distance, thresholds);
         }
     }
 

@@ -36,9 +36,8 @@ pub struct Feeder {
     begun: Instant,
     /// What the source was told last.
     told: (u64, Vec<Thresholds>),
-    /// Hears what is cached, if the reader maps pages ahead of itself; and whether its checkpoints lie so that it can.
+    /// Hears what is cached, if the reader maps pages ahead of itself.
     listener: Option<Arc<dyn Audience>>,
-    is_distance_auto: bool,
     /// What the program said last that it will need.
     wanted: Range<u64>,
 }
@@ -75,30 +74,21 @@ impl Feeder {
         let Supply { file, account, pool } = supply;
         listener.iter().for_each(|listener| file.audiences.add(listener));
         let (begun, told) = (Instant::now(), (0, Vec::new()));
-        let (mode, is_distance_auto) = (options.mode, options.distance_auto);
-        Self {
-            mapping,
-            reader,
-            file,
-            account,
-            pool,
-            mode,
-            streams,
-            retainer,
-            begun,
-            told,
-            listener,
-            is_distance_auto,
-            wanted: 0..0,
-        }
+        let mode = options.mode;
+        Self { mapping, reader, file, account, pool, mode, streams, retainer, begun, told, listener, wanted: 0..0 }
     }
 
     /// Says where news is urgent before there is any.
     pub fn begin(&self, source: &dyn ProgressSource) {
         if self.mode == Mode::Detect {
             let all = 0..u64::MAX;
-            let never =
-                Thresholds { known: all.clone(), quiet: all, checkpoints: [u64::MAX; WATCHED], is_backward: false };
+            let never = Thresholds {
+                known: all.clone(),
+                quiet: all,
+                is_exact: false,
+                checkpoints: [u64::MAX; WATCHED],
+                is_backward: false,
+            };
             source.expect(self.mapping, 0, &mut std::iter::once(never));
         }
     }
@@ -115,6 +105,8 @@ impl Feeder {
         if let Some(estimate) = self.pool.estimate() {
             self.streams.measured(estimate);
         }
+        let maps_ahead = self.listener.is_some() && !source.maps_in_vain(self.mapping);
+        self.streams.keep_within(if maps_ahead { STRETCH } else { u64::MAX });
         let decision = self.streams.observe(offset, self.begun.elapsed());
         self.carry_out(decision, source);
         self.retainer.go_on(source);
@@ -136,7 +128,7 @@ impl Feeder {
             self.streams.bound_windows(longest_window(self.file.size, self.retainer.budget()));
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
         }
-        let told = (self.distance(source), self.streams.thresholds().collect());
+        let told = (self.streams.distance(), self.streams.thresholds().collect());
         if told != self.told {
             source.expect(self.mapping, told.0, &mut told.1.iter().cloned());
             self.told = told;
@@ -175,13 +167,6 @@ impl Feeder {
         if !part.is_empty() {
             self.pool.request(self.lane(WANTED), &self.file, &self.account, vec![part]);
         }
-    }
-
-    /// Spacing of checkpoints.
-    fn distance(&self, source: &dyn ProgressSource) -> u64 {
-        let distance = self.streams.distance();
-        let maps_ahead = self.listener.is_some() && !source.maps_in_vain(self.mapping);
-        if maps_ahead && self.is_distance_auto { distance.min(STRETCH) } else { distance }
     }
 
     fn lane(&self, stream: u32) -> Lane {

@@ -3,13 +3,15 @@
 use super::curtain::{Action, Clock, Curtain, Guide, Told};
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
-use crate::policy::stream::{Streams, Thresholds};
+use crate::policy::stream::{StreamId, Streams};
 use crate::policy::window::Sizing;
+use crate::progress::checkpoints::tell;
 use precache_contract::PAGE;
-use precache_contract::segment::Method;
+use precache_contract::segment::{Mapping, Method};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Pages of the kernel's read-ahead.
@@ -28,13 +30,20 @@ pub struct Machine {
     closed: Vec<bool>,
     curtain: Curtain,
     pub streams: Streams,
-    queue: VecDeque<Range<usize>>,
+    queue: VecDeque<(StreamId, Range<usize>)>,
     in_flight: BinaryHeap<Reverse<u64>>,
     link_free: f64,
     pub now: f64,
     pub fetched: u64,
     pub trips: Vec<(f64, u64)>,
-    told: Vec<Thresholds>,
+    /// What the optimizer has told the handler.
+    shared: Box<Mapping>,
+    /// Trips that have woken nobody: the optimizer hears of them with the next one that wakes it. It sleeps whenever it has
+    /// nothing to do, which is as deaf as it can be.
+    unheard: Vec<u64>,
+    /// When it was woken last, and how often.
+    woken: f64,
+    pub wakes: usize,
     accelerated: bool,
 }
 
@@ -55,7 +64,12 @@ impl Machine {
             now: 0.0,
             fetched: 0,
             trips: Vec::new(),
-            told: Vec::new(),
+            // SAFETY: a Mapping is made of atomics alone, for which zero is a valid value (core::sync::atomic: same in-memory
+            // representation as the integer).
+            shared: unsafe { Box::new_zeroed().assume_init() },
+            unheard: Vec::new(),
+            woken: 0.0,
+            wakes: 0,
             accelerated,
         }
     }
@@ -77,8 +91,11 @@ impl Machine {
     fn trip(&mut self, page: usize) {
         self.now += TRIP;
         self.trips.push((self.now, page as u64 * PAGE));
-        let guides: Vec<_> = self.told.iter().map(guide).collect();
-        let told = Told { guides: &guides, distance: if self.told.is_empty() { 0 } else { self.streams.distance() } };
+        // As the handler does, what is told first decides who hears of the trip, then where the next one is.
+        let is_urgent = self.accelerated && !self.shared.is_quiet(page as u64 * PAGE);
+        let used = self.shared.watches.iter().filter(|watch| watch.high.load(Relaxed) != 0);
+        let guides: Vec<_> = used.map(|watch| Guide::of(watch, 0)).collect();
+        let told = Told { guides: &guides, distance: self.shared.distance.load(Relaxed) };
         let closed = &mut self.closed;
         let milliseconds = 1 + (self.now * 1e3) as u64;
         self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| milliseconds), &mut |action| match action {
@@ -86,25 +103,33 @@ impl Machine {
             Action::Close(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(true),
             Action::Guard(_) | Action::Lift(_) => unreachable!("the method is mprotect"),
         });
-        if self.accelerated {
-            let decision = self.streams.observe(page as u64 * PAGE, Duration::from_secs_f64(self.now));
-            if !decision.over.is_empty() {
-                self.queue.clear();
+        self.unheard.push(page as u64 * PAGE);
+        if is_urgent {
+            (self.woken, self.wakes) = (self.now, self.wakes + 1);
+            for offset in std::mem::take(&mut self.unheard) {
+                self.hear(offset);
             }
-            if decision.repair.is_some() {
-                self.queue.clear();
-            }
-            let extents = decision.repair.into_iter().chain(decision.request).flat_map(|(_, extents)| extents);
-            self.queue.extend(extents.map(|e| (e.start / PAGE) as usize..e.end.div_ceil(PAGE) as usize));
-            self.told = self.streams.thresholds().collect();
+            tell(&self.shared, self.streams.distance(), &mut self.streams.thresholds());
+        }
+    }
+
+    fn hear(&mut self, offset: u64) {
+        let decision = self.streams.observe(offset, Duration::from_secs_f64(self.now));
+        let is_over = |stream: &StreamId| {
+            decision.over.contains(stream) || decision.repair.as_ref().is_some_and(|(repaired, _)| repaired == stream)
+        };
+        self.queue.retain(|(stream, _)| !is_over(stream));
+        for (stream, extents) in decision.repair.into_iter().chain(decision.request) {
+            let pages = |extent: Range<u64>| (extent.start / PAGE) as usize..extent.end.div_ceil(PAGE) as usize;
+            self.queue.extend(extents.into_iter().map(|extent| (stream, pages(extent))));
         }
     }
 
     /// Sends what may be in flight by now.
     fn send(&mut self) {
         let chunk = (self.storage.chunk / PAGE) as usize;
-        let mut at = self.trips.last().map_or(0.0, |trip| trip.0 + ANSWER);
-        while let Some(extent) = self.queue.front_mut() {
+        let mut at = self.woken + ANSWER;
+        while let Some((_, extent)) = self.queue.front_mut() {
             if self.in_flight.len() >= self.storage.depth as usize {
                 let Some(Reverse(free)) = self.in_flight.peek() else { break };
                 at = at.max(*free as f64 / 1e9);
@@ -142,10 +167,4 @@ impl Machine {
         }
         Some(arrival)
     }
-}
-
-fn guide(told: &Thresholds) -> Guide {
-    let known = super::curtain::Span { start: told.known.start, end: told.known.end };
-    let checkpoints = told.checkpoints.map(|c| if c == u64::MAX { c } else { c / PAGE * PAGE });
-    Guide { known, is_backward: told.is_backward, checkpoints }
 }

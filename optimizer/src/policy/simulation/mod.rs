@@ -2,6 +2,7 @@
 //! storage. All is computed, so times are as certain as anything else.
 
 // The curtain is pure code of the injected library, which itself cannot be linked into a program.
+mod changes;
 #[path = "../../../../inject/src/curtain/mod.rs"]
 #[allow(dead_code, reason = "the simulation needs less of it than the library")]
 mod curtain;

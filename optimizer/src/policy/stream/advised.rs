@@ -91,7 +91,7 @@ impl Streams {
             return Course::Unknown;
         }
         self.advised.believed = Some(self.next_id);
-        Course::Forward { misses: 0 }
+        Course::FORWARD
     }
 
     /// Whether a stream comes into a part without an order from outside.

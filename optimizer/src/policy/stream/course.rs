@@ -1,12 +1,12 @@
 //! Whom a trip belongs to, and what it says about how that stream goes on.
 
-use super::learning::{Learning, Step};
+use super::learning::{LONG, Learning, Step};
 use super::thresholds::Thresholds;
 use super::{Decision, StreamId, Streams};
 use crate::policy::storage::{Pace, SMALLEST_DISTANCE};
 use crate::policy::stride::{Asked, Place, Probe, Stride};
 use crate::policy::window::Windows;
-use precache_contract::{PAGE, STEP};
+use precache_contract::{PAGE, STEP, STEPS};
 
 /// How far behind a checkpoint a reader that skips may touch its first byte.
 const SKIP: u64 = 1 << 20;
@@ -17,13 +17,17 @@ const LEAPS: u64 = 4;
 /// Trips in a row that are not where the course says, after which it is learned anew.
 const MISSES: u32 = 3;
 
+/// Trips in small steps that show a new order: three records and what lies around them.
+const CLOSE_UP: u32 = 4 * STEPS;
+
 /// How a stream goes on.
 #[derive(Clone)]
 pub(super) enum Course {
     Unknown,
-    /// All of it, one step after the other.
+    /// All of it, one step after the other: it trips exactly at checkpoints, and `probe` is one at a place of no order.
     Forward {
         misses: u32,
+        probe: Option<u64>,
     },
     /// Record by record, and all is fetched: what lies between costs nothing.
     Dense {
@@ -38,6 +42,9 @@ pub(super) enum Course {
 }
 
 impl Course {
+    /// From here on sequential.
+    pub(super) const FORWARD: Self = Self::Forward { misses: 0, probe: None };
+
     fn strided(stride: Stride) -> Self {
         Self::Strided { stride, asked: Asked::default(), misses: 0, probe: None }
     }
@@ -45,7 +52,7 @@ impl Course {
     /// That of a pass from `position` on like the one that this is the course of.
     pub(super) fn again_from(&self, position: u64) -> Self {
         match self.clone() {
-            Self::Unknown | Self::Forward { .. } => Self::Forward { misses: 0 },
+            Self::Unknown | Self::Forward { .. } => Self::FORWARD,
             Self::Strided { mut stride, .. } => {
                 stride.restart(position);
                 Self::strided(stride)
@@ -101,7 +108,7 @@ impl Streams {
         let leaps = ahead <= LEAPS * spacing;
         match &stream.course {
             Course::Unknown => {
-                let on_grid = leaps && self.past_grid(position, self.distance) == 0;
+                let on_grid = leaps && self.close_up == 0 && self.past_grid(position, self.distance) == 0;
                 ahead <= STEP || on_grid || (stream.learning.has_run_long() && ahead <= SKIP)
             }
             Course::Forward { .. } | Course::Dense { is_backward: false } => {
@@ -128,13 +135,25 @@ impl Streams {
         thresholds.filter(|&t| t > stream.last).fold(grid, u64::min).max(stream.last + STEP) - stream.last
     }
 
-    /// Whether readers trip here whatever they read: on a grid, or at a threshold told.
+    /// Whether readers trip here whatever they read: on a grid, or at a checkpoint told.
     fn is_checkpoint(&self, position: u64) -> bool {
         let grid = if self.is_distance_auto { self.distance.min(SMALLEST_DISTANCE) } else { self.distance };
+        self.past_grid(position, grid) == 0 || self.is_told(position)
+    }
+
+    /// Whether a stream that goes forward would trip here if it left nothing out: at a checkpoint of its grid, or one told. As
+    /// long as it may not have been told of, it goes by smaller leaps.
+    fn is_in_place(&self, stream: &Stream, position: u64) -> bool {
+        let grid = stream.spacings.iter().copied().fold(self.distance, u64::min);
+        let is_new = stream.last.abs_diff(stream.first) < LONG;
+        self.past_grid(position, grid) == 0 || self.is_told(position) || is_new && self.is_checkpoint(position)
+    }
+
+    fn is_told(&self, position: u64) -> bool {
         let offset = self.plan.offset(position);
         let is_told =
             |t: Thresholds| t.checkpoints.iter().any(|&told| told != u64::MAX && told / PAGE == offset / PAGE);
-        self.past_grid(position, grid) == 0 || self.thresholds().any(is_told)
+        self.thresholds().any(is_told)
     }
 
     /// How far a position lies behind the last point of the reader's grid.
@@ -148,9 +167,11 @@ impl Streams {
             return self.learn_anew(index, position, decision);
         }
         let at_checkpoint = self.is_checkpoint(position);
+        let is_in_place = self.is_in_place(&self.streams[index], position);
         let storage = self.storage;
         let room = self.room_after(position);
         let is_random = self.advised.is_random(self.plan.offset(position));
+        let (mut is_lost, mut leaves_nothing_out) = (false, false);
         let stream = &mut self.streams[index];
         let ahead = stream.last.abs_diff(position);
         match &mut stream.course {
@@ -158,7 +179,8 @@ impl Streams {
                 Step::Learning => {}
                 Step::Sequential => {
                     if stream.windows.is_some() || is_random {
-                        stream.course = Course::Forward { misses: 0 };
+                        stream.course = Course::FORWARD;
+                        self.close_up = 0;
                     }
                 }
                 Step::Strided { jump, length } => {
@@ -166,6 +188,7 @@ impl Streams {
                     let is_dense = gap < PAGE || storage.fetches_gaps(length.end, gap);
                     stream.windows = None;
                     stream.first = position;
+                    self.close_up = 0;
                     stream.course = match is_dense {
                         true => Course::Dense { is_backward: jump < 0 },
                         false => Course::strided(Stride::new(position, jump, length)),
@@ -173,22 +196,25 @@ impl Streams {
                 }
             },
             Course::Dense { .. } => {}
-            Course::Forward { misses } => {
-                let is_near = at_checkpoint || ahead <= STEP;
-                *misses = if is_near { 0 } else { *misses + 1 };
-                if *misses >= MISSES {
-                    self.learn_anew(index, position, decision);
+            Course::Forward { misses, probe } => {
+                let is_met = probe.is_some_and(|probe| probe / PAGE == position / PAGE);
+                if is_met || is_in_place && probe.is_none() {
+                    *misses = 0;
+                } else if !is_in_place && ahead > STEP {
+                    *misses += 1;
                 }
+                is_lost = *misses >= MISSES;
             }
             Course::Strided { stride, asked, misses, probe } => {
                 if let Some(probe) = probe.take_if(|probe| probe.at <= position) {
                     stride.learn(&probe, position);
                 }
+                // At a checkpoint any record may be met, at its start or not, also by a reader that leaves nothing out.
+                let fewer = if at_checkpoint { misses.saturating_sub(1) } else { 0 };
                 match stride.place(position) {
-                    // Any record may be met here, at its start or not.
-                    Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = 0,
+                    Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = fewer,
                     Place::Start { records, deviation } => {
-                        *misses = 0;
+                        *misses = fewer;
                         stride.meet(position, records, deviation);
                         if asked.lacks(position)
                             && let Some(windows) = &stream.windows
@@ -203,14 +229,27 @@ impl Streams {
                             decision.repair = Some((stream.id, extents.collect()));
                         }
                     }
-                    Place::Inside if at_checkpoint => *misses = 0,
+                    Place::Inside if at_checkpoint => *misses = fewer,
                     Place::Inside => *misses += 1,
-                    Place::Gap => *misses += if at_checkpoint { 2 } else { 1 },
+                    Place::Gap if at_checkpoint => {
+                        *misses += 2;
+                        leaves_nothing_out = *misses >= MISSES && !stride.is_backward;
+                    }
+                    Place::Gap => *misses += 1,
                 }
-                if *misses >= MISSES {
-                    self.learn_anew(index, position, decision);
-                }
+                is_lost = *misses >= MISSES;
             }
+        }
+        if leaves_nothing_out {
+            // It is not heard of before its next checkpoint, which lies as far as for a reader that skips.
+            let first = self.spacing(&self.streams[index]);
+            self.learn_anew(index, position, decision);
+            let windows = Windows::begin(self.sizing, self.plan.length(), position, 1.0).at_least(first);
+            let stream = &mut self.streams[index];
+            (stream.course, stream.windows) = (Course::FORWARD, Some(windows));
+        } else if is_lost {
+            self.learn_anew(index, position, decision);
+            self.close_up = CLOSE_UP;
         }
     }
 
@@ -225,6 +264,7 @@ impl Streams {
         let stream = &mut self.streams[index];
         decision.over.push(stream.id);
         (stream.course, stream.windows, stream.first) = (Course::Unknown, None, position);
+        stream.pace = Pace::default();
         stream.learning = Learning::begin(position, room, None);
     }
 }

@@ -3,8 +3,9 @@
 use super::Streams;
 use super::course::Course;
 use super::learning::LONG;
+use crate::policy::stride::Probe;
 use crate::policy::window::Windows;
-use precache_contract::PAGE;
+use precache_contract::{PAGE, STEP};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl Streams {
         if self.is_distance_auto
             && let Some(pace) = stream.pace.bytes_per_second()
         {
-            self.distance = self.storage.distance(pace / share);
+            self.distance = self.storage.distance(pace / share).min(self.farthest);
         }
         if first && self.faults_before_request.is_none() {
             self.faults_before_request = Some(stream.learning.faults());
@@ -65,21 +66,48 @@ impl Streams {
         others.map(|(_, s)| s.learning.run()).fold(self.short.proof(), |proof, run| proof.max(2 * run)).min(LONG)
     }
 
-    /// Where the stream's next checkpoint but one tells how long its records are.
+    /// Where the stream's next checkpoint but one tells how long its records are, or whether it has begun to leave something
+    /// out, or to leave nothing out. The reader is already on its way to the next one.
     pub(super) fn place_probe(&mut self, index: usize) {
         let stream = &self.streams[index];
-        let Course::Strided { stride, probe: None, .. } = &stream.course else { return };
-        // The reader is already on its way to the next one.
         let stop = stream.last + self.to_checkpoint(stream);
-        let Some(probe) = stride.probe(stop) else { return };
-        let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
-        let next_grid = probe.at + self.distance - self.past_grid(probe.at, self.distance);
-        if thresholds.chain([next_grid]).any(|checkpoint| probe.is_disturbed_by(checkpoint)) {
-            return;
+        match &stream.course {
+            Course::Forward { probe, .. } if probe.is_none_or(|probe| probe <= stream.last) => {
+                let next = self.between_checkpoints(stop);
+                if let Course::Forward { probe, .. } = &mut self.streams[index].course {
+                    *probe = next;
+                }
+            }
+            Course::Strided { stride, probe: None, .. } => {
+                let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
+                let is_disturbed = |probe: &Probe| {
+                    let next_grid = probe.at + self.distance - self.past_grid(probe.at, self.distance);
+                    thresholds.chain([next_grid]).any(|checkpoint| probe.is_disturbed_by(checkpoint))
+                };
+                let next = match stride.is_vague() {
+                    true => stride.probe(stop).filter(|probe| !is_disturbed(probe)),
+                    false => stride.probe_gap(stop),
+                };
+                if let Course::Strided { probe, .. } = &mut self.streams[index].course {
+                    *probe = next;
+                }
+            }
+            _ => {}
         }
-        if let Course::Strided { probe: place, .. } = &mut self.streams[index].course {
-            *place = Some(probe);
-        }
+    }
+
+    /// A place behind `stop` between two checkpoints of the grid, at another share of the way each time: a reader whose records
+    /// begin on the grid does not trip here.
+    fn between_checkpoints(&self, stop: u64) -> Option<u64> {
+        let grid = |from: u64| from + self.distance - self.past_grid(from, self.distance);
+        let place = |from: u64| {
+            let pages = (grid(from) - from).checked_sub(2 * STEP)? / PAGE;
+            // Multiples of the golden ratio are spread evenly (Knuth, The Art of Computer Programming 3, 6.4).
+            let share = (from / PAGE).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            Some((from + STEP + ((pages * share) >> 24) * PAGE) / PAGE * PAGE)
+        };
+        let place = place(stop).or_else(|| place(grid(stop)))?;
+        (place < self.plan.length()).then_some(place)
     }
 }
 

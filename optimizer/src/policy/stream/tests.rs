@@ -144,6 +144,37 @@ fn every_trip_of_a_reader_that_skips_is_urgent() {
     assert!(streams.thresholds().count() > 0 && streams.thresholds().all(|told| told.quiet.is_empty()));
 }
 
+/// Where a reader trips that goes forward from `at`.
+fn next_checkpoint(streams: &Streams, at: u64) -> u64 {
+    let told = streams.thresholds().flat_map(|t| t.checkpoints).map(|t| t / PAGE * PAGE).filter(|&t| t > at);
+    told.fold((at / (8 * MIB) + 1) * 8 * MIB, u64::min)
+}
+
+/// A checkpoint left out is heard of at once, and the third one ends what is queued; one met at a place of no order restores
+/// confidence.
+#[test]
+fn a_reader_that_leaves_out_checkpoints_is_learned_anew() {
+    let (mut streams, mut at) = (streams(2000 * MIB), 100 * MIB);
+    read(&mut streams, 0..at);
+    let stream = streams.latest.unwrap();
+    let leave_out = |streams: &mut Streams, at: &mut u64| {
+        *at = next_checkpoint(streams, *at) + 40 * PAGE;
+        see(streams, *at).over
+    };
+    for _ in 0..2 {
+        assert!(streams.thresholds().all(|told| !told.quiet.is_empty()));
+        for _ in 0..2 {
+            assert!(leave_out(&mut streams, &mut at).is_empty());
+            assert!(streams.thresholds().all(|told| told.quiet.is_empty()));
+        }
+        at = streams.thresholds().next().unwrap().checkpoints[2];
+        assert_ne!(at % (8 * MIB), 0);
+        see(&mut streams, at);
+    }
+    assert_eq!([(); 3].map(|()| leave_out(&mut streams, &mut at)), [vec![], vec![], vec![stream]]);
+    assert_eq!((streams.thresholds().count(), streams.distance()), (0, STEP));
+}
+
 #[test]
 fn two_readers_have_windows_of_their_own() {
     let mut streams = streams(2000 * MIB);

@@ -13,6 +13,8 @@ pub struct Thresholds {
     pub known: Range<u64>,
     /// Where checkpoints are non-triggering.
     pub quiet: Range<u64>,
+    /// Only those there that are where they were placed: a trip elsewhere says that the reader does not go on as it did.
+    pub is_exact: bool,
     pub is_backward: bool,
     /// Checkpoints beside the grid; `u64::MAX`: none.
     pub checkpoints: [u64; WATCHED],
@@ -28,11 +30,14 @@ impl Streams {
             let length = self.plan.length();
             let is_last = windows.end() >= length;
             let told = if is_last { [u64::MAX; 2] } else { [windows.threshold(), windows.next_threshold()] };
-            let probe =
-                if let Course::Strided { probe: Some(probe), .. } = &stream.course { Some(probe.at) } else { None };
             // Records that are not where they are fetched are noticed in time only if each checkpoint tells; and to place a
             // probe, one must know where the reader is.
-            let is_uncertain = matches!(&stream.course, Course::Strided { .. });
+            let (is_uncertain, probe) = match &stream.course {
+                Course::Strided { probe, .. } => (true, probe.map(|probe| probe.at)),
+                Course::Forward { misses, probe } => (*misses > 0, *probe),
+                Course::Unknown | Course::Dense { .. } => (false, None),
+            };
+            let is_exact = matches!(&stream.course, Course::Forward { .. });
             let is_backward = stream.is_backward();
             let (known, checkpoints) = if is_backward {
                 let first = self.plan.offset(stream.first.max(length.saturating_sub(windows.start()))) + STEP;
@@ -50,14 +55,19 @@ impl Streams {
                 _ if is_uncertain => 0..0,
                 // Nothing is left to request in this pass; a trip on the other side of its last window begins the next.
                 (true, true) => 0..self.plan.offset(length.saturating_sub(windows.start())),
-                (true, false) => self.plan.offset(windows.start())..u64::MAX,
+                (true, false) => self.plan.offset(if is_exact { stream.last } else { windows.start() })..u64::MAX,
                 // A trip that lies farther behind begins another pass.
                 (false, true) => checkpoints[0] + PAGE..self.plan.offset(length.saturating_sub(windows.passed())),
-                (false, false) => self.plan.offset(windows.passed())..checkpoints[0],
+                (false, false) => {
+                    let behind = if is_exact { stream.last } else { windows.passed() };
+                    // A trip is a page, and the threshold may lie within it.
+                    self.plan.offset(behind)..checkpoints[0] / PAGE * PAGE
+                }
             };
             let probe = probe.map_or(u64::MAX, |probe| self.plan.offset(probe));
             let checkpoints = [checkpoints[0], checkpoints[1], probe];
-            Some(Thresholds { known, quiet, is_backward, checkpoints }).filter(|t| t.known.start < t.known.end)
+            Some(Thresholds { known, quiet, is_exact, is_backward, checkpoints })
+                .filter(|t| t.known.start < t.known.end)
         })
     }
 }
