@@ -124,6 +124,16 @@ pub fn part_of(held: &Held) -> Range<u64> {
 /// Tells the optimizer; what does not fit into the ring is counted as lost.
 #[inline(never)]
 pub fn tell(held: &Held, advice: Advice, part: Range<u64>) {
+    held.said().note(advice, &part);
+    pass_on(held, advice, part);
+}
+
+/// Tells an optimizer that has just heard of the mapping what was said of it before. May run in signal context.
+pub fn repeat(held: &Held) {
+    held.said().all().for_each(|(advice, part)| pass_on(held, advice, part));
+}
+
+fn pass_on(held: &Held, advice: Advice, part: Range<u64>) {
     let Some(segment) = handover::segment() else { return };
     let Some(shared) = segment.mappings.get(held.slot()) else { return };
     let what = What::Advice(advice, part.end.saturating_sub(part.start));

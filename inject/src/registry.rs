@@ -9,12 +9,14 @@ mod guards;
 mod held;
 mod leaving;
 mod lifecycle;
+mod said;
 
 pub use self::brief::{could_lie_above, overlaps};
 use self::guards::Guards;
 pub use self::held::{Held, Turn, await_turns};
 pub use self::leaving::{Leaving, await_leaving, leave, left_lately, overlaps_or_leaving};
 use self::lifecycle::Lifecycle;
+use self::said::Said;
 use crate::curtain::Curtain;
 use crate::populating::Trial;
 use core::cell::UnsafeCell;
@@ -51,6 +53,7 @@ pub struct Entry {
     /// A [`Method`]'s number.
     method: AtomicU32,
     guards: Guards,
+    said: Said,
     /// The next thread that has its turn lifts the curtain for good.
     doomed: AtomicBool,
     /// Initialised while the entry is armed. Without a value until then the table is all zeros, and takes no room in
@@ -84,6 +87,7 @@ impl Entry {
             generation: AtomicU32::new(0),
             method: AtomicU32::new(0),
             guards: Guards::new(),
+            said: Said::nothing(),
             doomed: AtomicBool::new(false),
             curtain: UnsafeCell::new(MaybeUninit::uninit()),
             trial: UnsafeCell::new(MaybeUninit::uninit()),
@@ -133,6 +137,7 @@ impl Claim {
         entry.protection.store(what.protection, Relaxed);
         entry.method.store(what.method as u32, Relaxed);
         entry.guards.forget();
+        entry.said.forget();
         entry.doomed.store(false, Relaxed);
         entry.generation.fetch_or(1, Relaxed);
         brief::enter(self.slot, start, end);
@@ -182,6 +187,8 @@ pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
     held::reset_after_fork();
     for (slot, entry) in TABLE.iter().enumerate() {
         entry.lifecycle.reset_after_fork();
+        // The parent has asked for it.
+        entry.said.forget_wanted();
         // What a thread of the parent was taking out is not protected for long, if at all.
         let Some(held) = Held::of(slot, entry) else { continue };
         let mut turn = held.wait_turn();

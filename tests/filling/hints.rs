@@ -238,6 +238,24 @@ fn random_ends_what_is_fetched_ahead_until_it_is_taken_back() {
     assert_eq!(requested_if_said(file), requested);
 }
 
+/// A forked child knows what its parent has said of the order.
+#[test]
+fn a_forked_child_keeps_to_what_was_said() {
+    for (says, expected) in [("data.madvise(mmap.MADV_SEQUENTIAL)", 1), ("pass", 3)] {
+        let (storage, file) = slow();
+        let says = format!("data = mapped(); {says}");
+        let then = "
+child = os.fork()
+if child == 0:
+    read(0, size)
+    os._exit(0)
+os.waitpid(child, 0)
+";
+        let (_, report) = run(&storage, file, [&says, then], &[], || {});
+        assert_eq!(faults(&report), Some(expected), "{says}: {:#}", report.0);
+    }
+}
+
 /// Every call answers as it does natively, and what is read is the same.
 #[test]
 fn calls_answer_as_natively() {

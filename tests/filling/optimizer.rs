@@ -4,7 +4,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use precache_tests::optimizer::{beside, must_end, wait_for};
 use precache_tests::programs::program;
-use precache_tests::runs::{Program, ReportFile};
+use precache_tests::runs::{Program, Report, ReportFile};
 use precache_tests::storage::flat_file;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -117,6 +117,30 @@ assert zlib.crc32(later) == crc
     let report = served.report.read();
     let tripped: Vec<_> = report.mappings().filter_map(|m| m["trips"].as_u64()).filter(|&trips| trips > 0).collect();
     assert_eq!(tripped.len(), 2, "{:#}", report.0);
+}
+
+/// What the program has said of its reading, the new optimizer hears as well.
+#[test]
+fn a_new_optimizer_is_told_what_was_said() {
+    let after = |says: &str| {
+        let code = READER.replace("half =", &format!("{says}\nhalf ="));
+        let mut served = Served::start_with(&code)?;
+        kill(served.optimizer, Signal::SIGKILL).unwrap();
+        must_end(served.optimizer);
+        wait_for("a new optimizer", || beside(served.supervisor.id()).is_some());
+        assert_eq!(served.go_on(), expected());
+        assert!(served.supervisor.wait().unwrap().success());
+        Some(served.report.read())
+    };
+    let faults =
+        |report: &Report| report.mappings().find_map(|mapping| mapping["faults_before_first_request"].as_u64());
+    let Some(plain) = after("") else { return };
+    assert!(faults(&plain) > Some(1), "{:#}", plain.0);
+    let sequential = after("data.madvise(mmap.MADV_SEQUENTIAL)").unwrap();
+    assert_eq!(faults(&sequential), Some(1), "{:#}", sequential.0);
+    // Not the second half alone.
+    let wanted = after("data.madvise(mmap.MADV_WILLNEED)").unwrap();
+    assert!(wanted.of_file("requested") >= 64 << 20, "{:#}", wanted.0);
 }
 
 #[test]

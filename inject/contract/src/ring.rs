@@ -48,15 +48,16 @@ impl Advice {
 }
 
 impl What {
-    /// In a word: the length above, the kind in the lowest bits.
-    fn to_word(self) -> u64 {
+    /// In a word: the length above, the kind in the lowest bits; 0 is a trip.
+    pub fn to_word(self) -> u64 {
         match self {
             Self::Trip => 0,
             Self::Advice(advice, length) => length << 3 | advice as u64,
         }
     }
 
-    fn from_word(word: u64) -> Self {
+    /// The same back.
+    pub fn from_word(word: u64) -> Self {
         let advice = Advice::ALL.into_iter().find(|&advice| advice as u64 == word & 7);
         advice.map_or(Self::Trip, |advice| Self::Advice(advice, word >> 3))
     }

@@ -1,6 +1,7 @@
 //! Whether an optimizer still listens to this process; another one takes the place of one that died, and the process goes
 //! over to it.
 
+use crate::advice;
 use crate::handover::{self, Connection, Listener};
 use crate::registry;
 use crate::sys;
@@ -81,13 +82,15 @@ pub fn check() -> Option<Refusal> {
     fate
 }
 
-/// Announces every mapping whose file the program still has open. Of the others the optimizer knows the files, if it knows
+/// Announces every mapping whose file the program still has open, and what it has said of them. Of the others the optimizer knows the files, if it knows
 /// the process that this one was forked from; else they are let go of.
 pub fn announce_all(connection: &Connection) {
     registry::each_overlapping(0, usize::MAX, |held| {
         let announce = |file| connection.announce(held.slot(), held.generation(), file).is_ok();
         let announced = descriptor_of(held.file()).is_some_and(announce);
-        if !announced && !connection.is_heirs {
+        if announced || connection.is_heirs {
+            advice::repeat(&held);
+        } else {
             held.doom();
         }
     });

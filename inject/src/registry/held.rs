@@ -2,6 +2,7 @@
 
 use super::Entry;
 use super::lifecycle::Turns;
+use super::said::Said;
 use crate::curtain::{Curtain, Span};
 use crate::populating::Trial;
 use crate::sys;
@@ -82,6 +83,11 @@ impl Held {
     /// None lies in it, and none has been placed by anybody else.
     pub fn forget_guards(&self) {
         self.entry.guards.forget();
+    }
+
+    /// What the program said of it last.
+    pub fn said(&self) -> &Said {
+        &self.entry.said
     }
 
     /// To be let go of at the next turn.
