@@ -57,7 +57,7 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
     // SAFETY: the caller's promise.
     match unsafe { entry(environment) } {
         // SAFETY: as above.
-        Some((at, preload)) if unsafe { is_sanitizer_build(target) } => unsafe {
+        Some((at, preload)) if parts(preload).any(is_runtime) || unsafe { is_sanitizer_build(target) } => unsafe {
             without_library(environment, at, preload, execute)
         },
         _ => execute(environment),
@@ -267,6 +267,16 @@ fn names_sanitizer(file: c_int, start: u64, length: u64) -> bool {
     false
 }
 
+/// Whether a library that is preloaded, too, is a sanitizer's runtime.
+fn is_runtime(library: &[u8]) -> bool {
+    // A name between zeroes, as in the tables of a program.
+    let mut names = [0u8; FIRST_LINE];
+    let name = library.rsplit(|&byte| byte == b'/').next().unwrap_or(library);
+    let Some(to) = names.get_mut(1..=name.len()) else { return false };
+    to.copy_from_slice(name);
+    has_runtime(&names)
+}
+
 /// `libasan.so.8`, `libclang_rt.tsan-x86_64.so`, `__msan_init` and their like.
 fn has_runtime(names: &[u8]) -> bool {
     let at = (0..names.len().saturating_sub(3)).filter(|&at| names[at..].starts_with(b"san"));
@@ -295,6 +305,12 @@ mod tests {
         {
             assert!(!has_runtime(names.as_bytes()), "{names:?}");
         }
+    }
+
+    #[test]
+    fn preloaded_runtimes_are_known() {
+        assert!(is_runtime(b"/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so") && is_runtime(b"libtsan.so.2"));
+        assert!(!is_runtime(b"/usr/lib/libasan/libc.so.6") && !is_runtime(b"/lib/libeatmydata.so") && !is_runtime(b""));
     }
 
     #[test]

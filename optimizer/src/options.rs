@@ -1,5 +1,6 @@
 //! What one run was asked to do, resolved: every size in bytes, every default filled in.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -14,10 +15,13 @@ pub const DEFAULT_DISTANCE: u64 = 8 << 20;
 pub const DEFAULT_SIZE: u64 = 50 << 20;
 
 /// Requests in flight on a mount that no storage should need, and few can hold against a system.
-pub const DEFAULT_MAX_INFLIGHT: u16 = 64;
+pub const DEFAULT_MAX_INFLIGHT: usize = 64;
 
-/// Distances and sizes of more bytes overflow when they are added up.
-const LARGEST: u64 = 1 << 60;
+/// Sizes of more bytes overflow when they are added up.
+pub const LARGEST: u64 = 1 << 60;
+
+/// Requests in flight that can be asked for.
+pub const REQUESTS: RangeInclusive<usize> = 1..=1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOptions {
@@ -57,7 +61,7 @@ impl RunOptions {
         let requests = [self.jobs.unwrap_or(1), self.max_inflight];
         [self.distance, self.size].iter().all(|bytes| (PAGE..=LARGEST).contains(bytes))
             && (1..100).contains(&self.threshold)
-            && requests.iter().all(|requests| (1..=1024).contains(requests))
+            && requests.iter().all(|requests| REQUESTS.contains(requests))
     }
 }
 

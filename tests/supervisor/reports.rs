@@ -46,6 +46,8 @@ fn what_was_not_accelerated_is_told_in_the_report_and_beside_it() {
         let unwanted = told(&[option], &["python3", "-c", &read_only]);
         assert!(unwanted.len() == 1 && unwanted[0].contains("file that qualifies"), "{option}: {unwanted:?}");
     }
+    let mistyped = told(&["--range=/nowhere/flat:0..1M"], &["python3", "-c", &read_only]);
+    assert!(mistyped.len() == 1 && mistyped[0].contains("/nowhere/flat: no process mapped"), "{mistyped:?}");
     let refused = told(&[], &["python3", "-c", &map(&file, "PROT_READ | PROT_WRITE")]);
     assert!(refused.len() == 1 && refused[0].contains(": not accelerated: "), "{refused:?}");
 }
@@ -86,6 +88,46 @@ fn a_report_may_go_to_standard_output_or_a_pipe() {
     let mut shell = std::process::Command::new("bash");
     let finished = finish(shell.args(["-c", script]).arg(precache_tests::programs::precache_run()));
     assert_eq!((&*finished.stdout, reasons(finished.stderr.as_bytes()).len()), ("hello\n", 1));
+}
+
+/// What is there already is the program's, or other programs'.
+#[test]
+fn a_report_may_go_to_a_file_that_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    for (options, redirection) in [
+        ("--report /dev/stdout", ">> log 2>&-"),
+        ("--report /dev/stderr", "2>> log 1>&2"),
+        ("--report /proc/self/fd/5", "5>> log 1>&5"),
+    ] {
+        fs::write(&log, "before\n").unwrap();
+        let script = format!("\"$0\" -q {options} echo hello {redirection}");
+        let mut shell = std::process::Command::new("sh");
+        let finished = finish(
+            shell.args(["-c", &script]).arg(precache_tests::programs::precache_run()).current_dir(folder.path()),
+        );
+        assert_eq!(finished.status.code(), Some(0), "{finished:?}");
+        let text = fs::read_to_string(&log).unwrap();
+        let report = text.strip_prefix("before\nhello\n").unwrap_or_else(|| panic!("{options}: {text:?}"));
+        assert_eq!(reasons(report.as_bytes()).len(), 1);
+    }
+}
+
+/// Silence does not mean that the report may be missing.
+#[test]
+fn a_report_that_cannot_be_written_is_told_of_quietly_too() {
+    let finished = finish(supervisor().args(["-q", "--report", "/proc/absent/report", "true"]));
+    assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
+}
+
+#[test]
+fn a_report_in_place_of_another_is_as_accessible() {
+    use std::os::unix::fs::PermissionsExt;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::set_permissions(file.path(), fs::Permissions::from_mode(0o640)).unwrap();
+    finish(supervisor().args(["-q", "--report"]).arg(file.path()).arg("true"));
+    assert_eq!(reasons(&fs::read(file.path()).unwrap()).len(), 1);
+    assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
 /// A link is followed: what it points to is meant.

@@ -112,6 +112,24 @@ fn sanitizer_builds_are_not() {
     }
 }
 
+/// Its runtime insists on being the first library as much when it is preloaded.
+#[test]
+fn programs_beside_a_preloaded_sanitizer_are_not() {
+    let asked = std::process::Command::new("cc").arg("-print-file-name=libasan.so").output().expect("cc runs");
+    let runtime = String::from_utf8(asked.stdout).expect("a path").trim().to_owned();
+    if !runtime.starts_with('/') {
+        return lacking("libasan.so");
+    }
+    let run = |command: &mut std::process::Command| {
+        let finished = finish(command.env("ASAN_OPTIONS", "detect_leaks=0"));
+        assert_eq!((finished.status.code(), &*finished.stdout), (Some(0), "hi\n"), "{finished:?}");
+        finished
+    };
+    let finished = run(supervisor().env("LD_PRELOAD", &runtime).args(["sh", "-c", "echo hi"]));
+    assert!(finished.stderr.contains("the runtime of a sanitizer"), "{finished:?}");
+    run(supervisor().args(["-q", "sh", "-c", r#"LD_PRELOAD="$LD_PRELOAD:$0" /bin/echo hi"#, &runtime]));
+}
+
 #[test]
 fn setuid_and_setgid_programs_are_not() {
     if !nix::unistd::getuid().is_root() {

@@ -8,7 +8,8 @@ use clap::ArgAction::Set;
 use precache_contract::PAGE;
 
 use super::values::{
-    SizeOrAuto, Unusable, parse_glob, parse_percent, parse_range, parse_size, parse_size_or_auto, parse_switch,
+    SizeOrAuto, Unusable, parse_glob, parse_percent, parse_range, parse_requests, parse_size, parse_size_or_auto,
+    parse_switch,
 };
 use crate::engine::Way;
 use crate::options::{
@@ -25,6 +26,8 @@ pub enum UnusableArguments {
          give a size of at least the distance"
     )]
     SizeBelowDistance { size: u64, distance: u64 },
+    #[error("unusable --range of {file:?}: {why}")]
+    Range { file: PathBuf, why: Unusable },
     #[error("cannot place --report {file:?}: {why}; give an absolute path")]
     Report { file: PathBuf, why: io::Error },
 }
@@ -69,16 +72,16 @@ pub struct RunArguments {
     protect: Protect,
 
     /// Map pages ahead of the program, so that it takes fewer page faults
-    #[arg(long, env = "PRECACHE_POPULATE", hide_env = true, value_enum, default_value = "off", num_args = 0..=1, default_missing_value = "auto", value_name = "WHEN")]
+    #[arg(long, env = "PRECACHE_POPULATE", hide_env = true, value_enum, default_value = "off", num_args = 0..=1, require_equals = true, default_missing_value = "auto", value_name = "WHEN")]
     populate: Populate,
 
     /// Requests in flight on each mount [default: as many as bring bandwidth, measured]
-    #[arg(long, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[arg(long, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = parse_requests)]
+    jobs: Option<usize>,
 
     /// Never have more requests in flight on a mount, for all programs together [default: 64, or --jobs if that is more]
-    #[arg(long, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    max_inflight: Option<u16>,
+    #[arg(long, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", value_parser = parse_requests)]
+    max_inflight: Option<usize>,
 
     /// How pages are brought in
     #[arg(long, env = "PRECACHE_ENGINE", hide_env = true, value_enum, default_value = "auto")]
@@ -96,7 +99,7 @@ pub struct RunArguments {
     #[arg(long, env = "PRECACHE_REPORT", hide_env = true, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Write nothing to stderr
+    /// Write nothing to stderr, but that the report cannot be written
     #[arg(short, long, env = "PRECACHE_QUIET", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
     quiet: bool,
 
@@ -172,15 +175,15 @@ impl RunArguments {
             ranges: given_or_variable(self.range, "PRECACHE_RANGE", '\n', parse_range)?
                 .into_iter()
                 .map(absolute)
-                .collect(),
+                .collect::<Result<_, _>>()?,
             mode: match env::var_os("PRECACHE") {
                 Some(value) if value == "off" => Mode::Off,
                 _ => self.mode,
             },
             protect: self.protect,
             populate: self.populate,
-            jobs: self.jobs.map(usize::from),
-            max_inflight: usize::from(max_inflight),
+            jobs: self.jobs,
+            max_inflight,
             engine: self.engine.into(),
             cache_limit: self.cache_limit,
             private_lock: self.private_lock,
@@ -219,9 +222,14 @@ fn given_or_variable<T>(
 }
 
 /// The mapping will be known by the name that the kernel has for the file: absolute, without links.
-fn absolute(range: DataRange) -> DataRange {
+fn absolute(range: DataRange) -> Result<DataRange, UnusableArguments> {
     let file = fs::canonicalize(&range.file).or_else(|_| path::absolute(&range.file)).unwrap_or(range.file);
-    DataRange { file, ..range }
+    let why = match file.to_str() {
+        Some(name) if !name.contains('\n') => return Ok(DataRange { file, ..range }),
+        Some(_) => Unusable::LineBreak,
+        None => Unusable::NotUtf8,
+    };
+    Err(UnusableArguments::Range { file, why })
 }
 
 fn absolute_report(file: PathBuf) -> Result<PathBuf, UnusableArguments> {

@@ -47,6 +47,14 @@ fn describe(error: &Error) -> String {
         ErrorKind::InvalidValue if value.is_empty() && name(&option, &value).starts_with('-') => {
             format!("{option} has no value; give one after it, or see precache-run --help")
         }
+        ErrorKind::InvalidValue
+            if value.is_empty() && context(error, ContextKind::ValidValue).is_none_or(|all| all.is_empty()) =>
+        {
+            format!("{} is empty; give it a value, or unset it", name(&option, &value))
+        }
+        ErrorKind::InvalidUtf8 => {
+            "an option's value is not UTF-8, which patterns and ranges must be; match other bytes with `?`".to_owned()
+        }
         ErrorKind::InvalidValue => format!(
             "unusable {} {value:?}: not one of its values; give {}",
             name(&option, &value),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use precache_contract::PAGE;
 
-use crate::options::DataRange;
+use crate::options::{DataRange, LARGEST, REQUESTS};
 
 /// A size that the user leaves to precache with `auto`, or gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,14 +32,18 @@ pub enum Unusable {
     Fraction,
     #[error("more bytes than a file can have; give a smaller size")]
     TooLarge,
-    #[error("less than one page ({PAGE} bytes), which is the smallest checkpoint; give at least {PAGE}, or such as 8M")]
+    #[error("less than one page; give at least {PAGE}, or such as 8M")]
     TooSmall,
     #[error("neither yes nor no; give true or false")]
     NotASwitch,
     #[error("not a percentage; give a whole number from 1 to 99")]
     Percent,
+    #[error("not a number of requests; give one from {} to {}", REQUESTS.start(), REQUESTS.end())]
+    Requests,
     #[error("an empty pattern matches no file; give one such as '/data/*.mdb'")]
     EmptyGlob,
+    #[error("it matches no whole path, which it is held against; begin with '/' or '*/', or give a name without '/'")]
+    RelativeGlob,
     #[error("the '[' at character {0} is never closed; close it with ']', or write '\\[' for the character itself")]
     UnclosedBracket(usize),
     #[error("it ends in a lone '\\'; write '\\\\' for the character itself")]
@@ -82,8 +86,7 @@ fn parse_bytes(text: &str) -> Result<u64, Unusable> {
             (fraction * multiple as f64) as u64
         }
     };
-    // Offsets in files are signed.
-    if bytes > i64::MAX as u64 {
+    if bytes > LARGEST {
         return Err(Unusable::TooLarge);
     }
     Ok(bytes)
@@ -110,6 +113,11 @@ pub fn parse_percent(text: &str) -> Result<u8, Unusable> {
     }
 }
 
+/// Requests in flight.
+pub fn parse_requests(text: &str) -> Result<usize, Unusable> {
+    text.parse().ok().filter(|requests| REQUESTS.contains(requests)).ok_or(Unusable::Requests)
+}
+
 /// What a variable may say in place of a flag.
 pub fn parse_switch(text: &str) -> Result<bool, Unusable> {
     match text.to_ascii_lowercase().as_str() {
@@ -126,6 +134,10 @@ pub fn parse_glob(pattern: &str) -> Result<String, Unusable> {
     }
     if pattern.contains('\n') {
         return Err(Unusable::LineBreak);
+    }
+    // A name with a path before it is held against the path that the kernel has for the file.
+    if pattern.contains('/') && !pattern.starts_with(['/', '*', '?', '[']) {
+        return Err(Unusable::RelativeGlob);
     }
     let mut characters = pattern.chars().enumerate();
     while let Some((position, character)) = characters.next() {
@@ -212,6 +224,7 @@ mod tests {
             ("4096.5", Unusable::Fraction),
             ("99999999999999999999", Unusable::TooLarge),
             ("9000000T", Unusable::TooLarge),
+            ("2000000T", Unusable::TooLarge),
             ("0", Unusable::TooSmall),
             ("4095", Unusable::TooSmall),
             ("0.0001M", Unusable::TooSmall),
@@ -237,6 +250,8 @@ mod tests {
         for (pattern, why) in [
             ("", Unusable::EmptyGlob),
             ("a\nb", Unusable::LineBreak),
+            ("./a.mdb", Unusable::RelativeGlob),
+            ("data/*.mdb", Unusable::RelativeGlob),
             ("ab[c", Unusable::UnclosedBracket(3)),
             ("[]", Unusable::UnclosedBracket(1)),
             ("[!]", Unusable::UnclosedBracket(1)),

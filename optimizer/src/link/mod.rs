@@ -28,6 +28,11 @@ pub enum Error {
     Start(std::io::Error),
     #[error("cannot reach the optimizer: {0}")]
     Socket(#[from] Errno),
+    #[error(
+        "the optimizer does not answer within {PATIENCE_SECONDS} s: it is stopped, or the machine too busy; look for a \
+         process called \"precache service\""
+    )]
+    Silent,
     #[error("the optimizer's socket is held by user {0}: another user took its name")]
     Stranger(u32),
     #[error("the optimizer refuses: {0}")]
@@ -142,7 +147,7 @@ pub fn tell<T: serde::Serialize>(socket: &impl AsFd, what: &T) -> Result<(), Err
                 Errno::EAGAIN => {
                     let mut room = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
                     if poll(&mut room, PollTimeout::from(PATIENCE_SECONDS as u16 * 1000))? == 0 {
-                        return Err(error.into());
+                        return Err(Error::Silent);
                     }
                 }
                 error => return Err(error.into()),
@@ -161,6 +166,7 @@ fn listen(socket: &OwnedFd) -> Result<Answer, Error> {
             Ok(0) => return Err(Error::HungUp),
             Ok(length) => text.extend_from_slice(&part[..length]),
             Err(Errno::EINTR) => continue,
+            Err(Errno::EAGAIN) => return Err(Error::Silent),
             Err(error) => return Err(error.into()),
         }
         if text.last() == Some(&b'\n') {

@@ -39,14 +39,17 @@ impl Plan {
         Self::new([range])
     }
 
-    /// One pass over the parts `wanted` of a mapping that covers `extent` of a file of `size` bytes: over all of it, if
-    /// none of them lies there. The reader protects whole pages.
+    /// One pass over the parts `wanted` of a mapping that covers `extent` of a file of `size` bytes; over all of it without
+    /// any. The reader protects whole pages.
     pub fn of_mapping(extent: Range<u64>, size: u64, wanted: impl Iterator<Item = Range<u64>>) -> Self {
+        let mut wanted = wanted.peekable();
         let extent = extent.start.min(size)..extent.end.min(size);
+        if wanted.peek().is_none() {
+            return Self::sequential(extent);
+        }
         let pages = |r: Range<u64>| r.start / PAGE * PAGE..r.end.div_ceil(PAGE).saturating_mul(PAGE);
         let wanted = wanted.map(pages).map(|r| r.start.max(extent.start)..r.end.min(extent.end));
-        let wanted = in_order(wanted.collect());
-        if wanted.is_empty() { Self::sequential(extent) } else { Self::new(wanted) }
+        Self::new(in_order(wanted.collect()))
     }
 
     /// Bytes in all.

@@ -59,7 +59,7 @@ impl SessionReport {
                 count(unserved, "forked process was", "forked processes were")
             ));
         }
-        if self.files.is_empty() && self.refused.is_empty() {
+        if self.files.is_empty() && self.refused.is_empty() && self.troubles.is_empty() {
             let why = if self.loaded {
                 "no process with the library in it mapped 1 MiB or more of a file that qualifies (--min-file, --data, \
                  --exclude, --range)"

@@ -40,13 +40,19 @@ pub struct Session {
 impl Session {
     /// A session that is opened `again` began with another optimizer, which knew whether the library was loaded.
     fn new(options: RunOptions, again: bool) -> Self {
+        let ledger = Arc::<Ledger>::default();
+        if again {
+            ledger.note_trouble(
+                "the optimizer died, and another went on: what the first one did is not in the report".into(),
+            );
+        }
         Self {
             options,
             loaded: again,
             refused: Vec::new(),
             locks: Vec::new(),
             ended: Vec::new(),
-            ledger: Arc::default(),
+            ledger,
             lookout: None,
         }
     }
@@ -107,6 +113,16 @@ impl Session {
         }
     }
 
+    /// Of ranges that were given for files that nobody mapped: by another name, for instance.
+    fn note_unused_ranges(&self, files: &[(Arc<FileRecord>, Arc<Account>)]) {
+        let is_known = |path: &Path| {
+            files.iter().any(|(file, _)| file.path == path) || self.refused.iter().any(|refused| refused.file == path)
+        };
+        for range in self.options.ranges.iter().filter(|range| !is_known(&range.file)) {
+            self.ledger.note_trouble(format!("--range {}: no process mapped this file", range.file.display()));
+        }
+    }
+
     fn report(&mut self, living: &[Reader], session: u64) -> SessionReport {
         let mut readers = std::mem::take(&mut self.ended);
         for reader in living.iter().filter(|reader| reader.session == session) {
@@ -117,6 +133,9 @@ impl Session {
                 .note_trouble("no answer yet whether databases with private lock files are open for writing".into());
         }
         let files = self.ledger.files();
+        if !files.is_empty() {
+            self.note_unused_ranges(&files);
+        }
         SessionReport {
             loaded: self.loaded || !readers.is_empty(),
             readers,

@@ -77,7 +77,7 @@ fn is_sanitizer_build<'d, R: ReadRef<'d>>(
 }
 
 /// `libasan.so.8` of GCC, `libclang_rt.asan-x86_64.so` of LLVM.
-fn is_runtime(library: &[u8]) -> bool {
+pub fn is_runtime(library: &[u8]) -> bool {
     let name = String::from_utf8_lossy(library);
     let Some(name) = name.strip_prefix("libclang_rt.").or(name.strip_prefix("lib")) else {
         return false;

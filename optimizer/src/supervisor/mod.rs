@@ -41,7 +41,7 @@ enum NotAccelerated {
     Target(#[from] NotInjected),
     #[error(transparent)]
     Library(#[from] LibraryError),
-    #[error("cannot reach the optimizer: {0}")]
+    #[error(transparent)]
     Optimizer(#[from] link::Error),
     #[error(transparent)]
     Settings(#[from] settings::TooLong),
@@ -90,7 +90,7 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
                 reasons.extend(session.shortcomings());
                 report.session = Some(session);
             }
-            Err(why) => reasons.push(not_accelerated(options, &why)),
+            Err(why) => reasons.push(said(options, &format!("what was accelerated is not known: {why}"))),
         }
     }
     report.reasons = reasons;
@@ -99,7 +99,8 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
 }
 
 fn prepare(options: &RunOptions, command: &[OsString]) -> Result<Injection, NotAccelerated> {
-    if let Some(why) = command.first().and_then(|name| target::reason_against(name)) {
+    let against = command.first().and_then(|name| target::reason_against(name));
+    if let Some(why) = against.or_else(target::preloaded_sanitizer) {
         return Err(why.into());
     }
     let library = Library::unpack()?;
@@ -139,8 +140,13 @@ fn cannot_run(why: &LaunchError) -> ExitCode {
 /// Says so, and returns it for the report.
 fn not_accelerated(options: &RunOptions, why: &dyn ToString) -> String {
     let why = why.to_string();
-    if !options.quiet {
-        message::line(&format!("not accelerated: {why}"));
-    }
+    said(options, &format!("not accelerated: {why}"));
     why
+}
+
+fn said(options: &RunOptions, line: &str) -> String {
+    if !options.quiet {
+        message::line(line);
+    }
+    line.to_owned()
 }

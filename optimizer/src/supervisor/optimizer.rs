@@ -13,7 +13,7 @@ const MOST_RESTARTS: u32 = 5;
 const RESTART_SPACING: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
-#[error("the optimizer died {MOST_RESTARTS} times and was not started again; the program ran on alone")]
+#[error("the optimizer was started anew {MOST_RESTARTS} times and died again; the program ran on alone")]
 struct GivenUp;
 
 pub struct Optimizer {

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 use std::ptr;
@@ -41,6 +42,8 @@ pub struct RunReport {
 pub enum Destination {
     /// A pipe or a device, opened before the program has its descriptors: `/dev/stdout`, `/dev/fd/63`.
     Open(PathBuf, File),
+    /// A file that one of our descriptors stands for: what others wrote into it stays.
+    Descriptor(PathBuf, File),
     /// A file that will be replaced as a whole.
     Place(PathBuf),
 }
@@ -48,6 +51,9 @@ pub enum Destination {
 impl Destination {
     pub fn open(path: &Path) -> Self {
         let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+        if is_file && let Some(file) = descriptor(path) {
+            return Self::Descriptor(path.into(), file);
+        }
         // A pipe without a reader opens when the report is written, and waits for one then.
         let now = || File::options().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
         match fs::metadata(path) {
@@ -59,11 +65,30 @@ impl Destination {
     fn write(self, text: &[u8]) -> Result<(), Unwritable> {
         let written = match &self {
             Self::Open(_, file) => write_open(file, text),
+            Self::Descriptor(_, file) => { file }.write_all(text),
             Self::Place(path) => write_whole(path, text),
         };
-        let (Self::Open(file, _) | Self::Place(file)) = self;
+        let (Self::Open(file, _) | Self::Descriptor(file, _) | Self::Place(file)) = self;
         written.map_err(|why| Unwritable { file, why })
     }
+}
+
+/// The descriptor that the path leads to, such as `/dev/stdout` or `/proc/self/fd/5`, once more.
+fn descriptor(path: &Path) -> Option<File> {
+    /// As many links as the kernel follows (path_resolution(7)).
+    const LINKS: usize = 40;
+    let own = PathBuf::from(format!("/proc/{}/fd", process::id()));
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let folder = fs::canonicalize(path.parent()?).ok()?;
+        if folder == own {
+            let number = path.file_name()?.to_str()?.parse().ok()?;
+            // SAFETY: /proc lists it as open, and nothing closes it meanwhile: there is one thread so far.
+            return unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned().ok().map(File::from);
+        }
+        path = folder.join(fs::read_link(folder.join(path.file_name()?)).ok()?);
+    }
+    None
 }
 
 fn write_open(mut file: &File, text: &[u8]) -> io::Result<()> {
@@ -79,11 +104,13 @@ fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
     if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
         return fs::write(path, text);
     }
-    publish(&path, text, Access::Masked(0o666))
+    // In place of another file: as accessible as that was.
+    let access = fs::metadata(&path).map_or(Access::Masked(0o666), |old| Access::Exactly(old.mode() & 0o777));
+    publish(&path, text, access)
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the report to {file:?}: {why}; its summary is below")]
+#[error("cannot write the report to {file:?}: {why}")]
 struct Unwritable {
     file: PathBuf,
     why: io::Error,
@@ -113,11 +140,12 @@ impl RunReport {
     /// fails.
     pub fn publish(&self, destination: Option<Destination>, options: &RunOptions) {
         let written = destination.map(|destination| destination.write(&self.json()));
+        // Whoever asked for it, and for silence, has nothing else to go by.
+        if let Some(Err(error)) = &written {
+            message::line(&format!("{error}{}", if options.quiet { "" } else { "; its summary is below" }));
+        }
         if options.quiet {
             return;
-        }
-        if let Some(Err(error)) = &written {
-            message::line(&error.to_string());
         }
         // The reasons against all of it have been told when they arose.
         let Some(session) = &self.session else { return };

@@ -29,6 +29,11 @@ pub enum NotInjected {
     Privileged(PathBuf),
     #[error("{0:?} is a sanitizer build, whose runtime insists on being the first library; accelerate a build without")]
     Sanitizer(PathBuf),
+    #[error(
+        "LD_PRELOAD has {0:?}, the runtime of a sanitizer, which insists on being the first library; leave it out to \
+         accelerate the program"
+    )]
+    SanitizerPreloaded(String),
     #[error("{0:?} is run by an env that clears the environment, and LD_PRELOAD with it; remove its -i")]
     ClearedEnvironment(PathBuf),
 }
@@ -57,6 +62,15 @@ pub fn reason_against(command: &OsStr) -> Option<NotInjected> {
         };
     }
     None
+}
+
+/// The reason against injecting beside what is preloaded already.
+pub fn preloaded_sanitizer() -> Option<NotInjected> {
+    let preloaded = std::env::var_os("LD_PRELOAD")?;
+    let name = |part: &[u8]| part.rsplit(|byte| *byte == b'/').next().unwrap_or(part).to_owned();
+    let mut names = preloaded.as_bytes().split(|byte| b": ".contains(byte)).map(name);
+    let runtime = names.find(|name| elf::is_runtime(name))?;
+    Some(NotInjected::SanitizerPreloaded(String::from_utf8_lossy(&runtime).into_owned()))
 }
 
 fn reason_against_elf(path: PathBuf, file: &File) -> Option<NotInjected> {
