@@ -1,11 +1,11 @@
 # `make demo` shows what precache does, `make test` tests it, `make sabotage` tests the tests, `make bench` measures it,
-# `make fuzz` looks for files that break it; each installs what is missing (Debian, Ubuntu).
+# `make fuzz` looks for files that break it, `make miri` for undefined behaviour; each installs what is missing (Debian, Ubuntu).
 
 PROFILE := release
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: build demo test soak soak-rounds soak-operations sabotage bench fuzz tools-demo tools-test tools-bench
+.PHONY: build demo test soak soak-rounds soak-operations sabotage miri bench fuzz tools-demo tools-test tools-bench tools-miri
 
 build: tools-build
 	cargo build --$(PROFILE) --package precache --package precache-demos --package precache-benches
@@ -47,6 +47,17 @@ bench: tools-bench build
 sabotage: tools-test
 	PRECACHE_TESTS_SABOTAGE=all cargo test --workspace --test sabotage
 
+# Looks for undefined behaviour in what makes no system calls (CONTRIBUTING.md). Miri is some hundred times slower than the
+# machine: properties are tried with so few cases, and walks over very many pages are left out, all of them here.
+CASES := 2
+LONG := curtain::tests::every_instruction_gets_on curtain::tests::order_after_disorder_is_noticed \
+	curtain::tests::random_access_ends_in_peace policy::simulation
+MIRI = PROPTEST_CASES=$(CASES) MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --lib
+miri: tools-miri
+	$(MIRI) --package precache-contract
+	$(MIRI) --package precache-inject -- $(LONG:%=--skip %)
+	$(MIRI) --package precache -- policy:: $(LONG:%=--skip %)
+
 # Coverage-guided, SECONDS for each target: what reads files that others made, and what other processes send.
 SECONDS := 60
 fuzz: tools-fuzz
@@ -72,6 +83,10 @@ tools-demo:
 
 tools-bench: tools-demo
 	-$(call install,vmtouch,vmtouch)
+
+tools-miri: tools-build
+	@cargo +nightly miri --version > /dev/null 2>&1 || \
+	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 
 # Headers of libacl, what the tests look through, and the runtimes that they run.
 TEST_PACKAGES := acl attr binutils default-jdk-headless fuse3 gcc gdb golang-go libacl1-dev libc6-dev libeatmydata1 \

@@ -314,6 +314,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "makes system calls")]
     fn this_program_is_none() {
         // SAFETY: C strings.
         unsafe {

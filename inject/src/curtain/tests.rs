@@ -79,8 +79,6 @@ fn method() -> impl Strategy<Value = Method> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
     /// What just tripped is accessible, and so are the pages of the trips shortly before.
     #[test]
     fn recent_pages_stay_open(
