@@ -104,7 +104,8 @@ impl Streams {
             let pages = (grid(from) - from).checked_sub(2 * STEP)? / PAGE;
             // Multiples of the golden ratio are spread evenly (Knuth, The Art of Computer Programming 3, 6.4).
             let share = (from / PAGE).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-            Some((from + STEP + ((pages * share) >> 24) * PAGE) / PAGE * PAGE)
+            let part = (u128::from(pages) * u128::from(share)) >> 24;
+            Some((from + STEP + part as u64 * PAGE) / PAGE * PAGE)
         };
         let place = place(stop).or_else(|| place(grid(stop)))?;
         (place < self.plan.length()).then_some(place)
