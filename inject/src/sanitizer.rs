@@ -57,7 +57,7 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
     // SAFETY: the caller's promise.
     match unsafe { entry(environment) } {
         // SAFETY: as above.
-        Some((at, preload)) if parts(preload).any(is_runtime) || unsafe { is_sanitizer_build(target) } => unsafe {
+        Some((at, preload)) if has_runtime(preload) || unsafe { is_sanitizer_build(target) } => unsafe {
             without_library(environment, at, preload, execute)
         },
         _ => execute(environment),
@@ -267,25 +267,17 @@ fn names_sanitizer(file: c_int, start: u64, length: u64) -> bool {
     false
 }
 
-/// Whether a library that is preloaded, too, is a sanitizer's runtime.
-fn is_runtime(library: &[u8]) -> bool {
-    // A name between zeroes, as in the tables of a program.
-    let mut names = [0u8; FIRST_LINE];
-    let name = library.rsplit(|&byte| byte == b'/').next().unwrap_or(library);
-    let Some(to) = names.get_mut(1..=name.len()) else { return false };
-    to.copy_from_slice(name);
-    has_runtime(&names)
-}
-
-/// `libasan.so.8`, `libclang_rt.tsan-x86_64.so`, `__msan_init` and their like.
+/// `libasan.so.8`, `libclang_rt.tsan-x86_64.so`, `__msan_init` and their like, in the names of a program or in LD_PRELOAD.
+#[inline(never)] // One copy is enough for all who call this.
 fn has_runtime(names: &[u8]) -> bool {
     let at = (0..names.len().saturating_sub(3)).filter(|&at| names[at..].starts_with(b"san"));
     at.into_iter().any(|at| {
         let (before, after) = (&names[..at], &names[at + 3..]);
         let kind = [b"hwa".as_slice(), b"a", b"l", b"m", b"t"].into_iter().find_map(|kind| before.strip_suffix(kind));
         kind.is_some_and(|before| {
-            let is_library = before.ends_with(b"\0lib") || before.ends_with(b"\0libclang_rt.");
-            is_library && matches!(after.first(), Some(b'.' | b'-' | b'_'))
+            let name = before.strip_suffix(b"clang_rt.").unwrap_or(before).strip_suffix(b"lib");
+            name.is_some_and(|before| matches!(before.last(), None | Some(0 | b'/' | b':' | b' ')))
+                && matches!(after.first(), Some(b'.' | b'-' | b'_'))
                 || before.ends_with(b"\0__") && after.starts_with(b"_init\0")
         })
     })
@@ -309,8 +301,14 @@ mod tests {
 
     #[test]
     fn preloaded_runtimes_are_known() {
-        assert!(is_runtime(b"/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so") && is_runtime(b"libtsan.so.2"));
-        assert!(!is_runtime(b"/usr/lib/libasan/libc.so.6") && !is_runtime(b"/lib/libeatmydata.so") && !is_runtime(b""));
+        for preloaded in
+            ["/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so", "libtsan.so.2", "/a.so:libhwasan.so", "/a.so liblsan.so"]
+        {
+            assert!(has_runtime(preloaded.as_bytes()), "{preloaded}");
+        }
+        for preloaded in ["/usr/lib/libasan/libc.so.6", "/lib/libeatmydata.so", ""] {
+            assert!(!has_runtime(preloaded.as_bytes()), "{preloaded}");
+        }
     }
 
     #[test]
