@@ -22,7 +22,7 @@ use crate::populating::Trial;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::{MAPPINGS, Method};
 
 /// What is known of a mapping when it is registered.
@@ -54,8 +54,8 @@ pub struct Entry {
     method: AtomicU32,
     guards: Guards,
     said: Said,
-    /// The next thread that has its turn lifts the curtain for good.
-    doomed: AtomicBool,
+    /// Why the next thread that has its turn lifts the curtain for good: the number of a `Refusal`, and one; or 0.
+    doom: AtomicU32,
     /// Initialised while the entry is armed. Without a value until then the table is all zeros, and takes no room in
     /// the library's file.
     curtain: UnsafeCell<MaybeUninit<Curtain>>,
@@ -88,7 +88,7 @@ impl Entry {
             method: AtomicU32::new(0),
             guards: Guards::new(),
             said: Said::nothing(),
-            doomed: AtomicBool::new(false),
+            doom: AtomicU32::new(0),
             curtain: UnsafeCell::new(MaybeUninit::uninit()),
             trial: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -138,7 +138,7 @@ impl Claim {
         entry.method.store(what.method as u32, Relaxed);
         entry.guards.forget();
         entry.said.forget();
-        entry.doomed.store(false, Relaxed);
+        entry.doom.store(0, Relaxed);
         entry.generation.fetch_or(1, Relaxed);
         brief::enter(self.slot, start, end);
         IN_USE.fetch_add(1, SeqCst);

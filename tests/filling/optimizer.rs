@@ -39,9 +39,7 @@ impl Served {
         let words = ["/usr/bin/python3", "-c", code].map(Into::into);
         let reader = Program::new(words.into_iter().chain([flat_file(64).into_os_string()]));
         let (inner, report) = reader.command(&["--distance=1M", "--size=4M"]);
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--"]).arg(inner.get_program()).args(inner.get_args());
-        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut command = within(&["unshare", "--mount"], &inner);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut supervisor = command.spawn().expect("unshare starts");
         let mut output = BufReader::new(supervisor.stdout.take().expect("a pipe"));
@@ -64,6 +62,14 @@ impl Served {
         self.output.read_line(&mut line).expect("the reader speaks");
         line
     }
+}
+
+/// The command, started by another one with these words.
+fn within(words: &[&str], inner: &Command) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg("--").arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
 }
 
 /// What each of these programs prints in the end.
@@ -164,6 +170,23 @@ fn a_stopped_optimizer_is_not_waited_for() {
     kill(served.optimizer, Signal::SIGCONT).unwrap();
     assert!(served.supervisor.wait().unwrap().success());
     assert!(served.report.read().trips() > 0);
+}
+
+/// A program that starts now runs without it, and what comes of the one under way is not known.
+#[test]
+fn nobody_waits_long_for_an_optimizer_that_stays_stopped() {
+    let Some(mut served) = Served::start() else { return };
+    kill(served.optimizer, Signal::SIGSTOP).unwrap();
+    let reader = Program::new([program("map-reader").into_os_string(), flat_file(64).into_os_string()]);
+    let (inner, report) = reader.command(&[]);
+    let place = format!("--mount=/proc/{}/ns/mnt", served.supervisor.id());
+    assert!(within(&["nsenter", &place], &inner).output().unwrap().status.success());
+    let is_stopped = format!("the optimizer is stopped: continue process {}", served.optimizer);
+    assert!(report.read().text().contains(&is_stopped), "{:#}", report.read().0);
+    assert_eq!(served.go_on(), expected());
+    assert!(served.supervisor.wait().unwrap().success());
+    assert!(served.report.read().text().contains(&is_stopped), "{:#}", served.report.read().0);
+    kill(served.optimizer, Signal::SIGCONT).unwrap();
 }
 
 #[test]

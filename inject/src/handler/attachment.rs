@@ -82,8 +82,8 @@ pub fn check() -> Option<Refusal> {
     fate
 }
 
-/// Announces every mapping whose file the program still has open, and what it has said of them. Of the others the optimizer knows the files, if it knows
-/// the process that this one was forked from; else they are let go of.
+/// Announces every mapping whose file the program still has open, and what it has said of them. Of the others the
+/// optimizer knows the files, if it knows the process that this one was forked from; else they are let go of.
 pub fn announce_all(connection: &Connection) {
     registry::each_overlapping(0, usize::MAX, |held| {
         let announce = |file| connection.announce(held.slot(), held.generation(), file).is_ok();
@@ -91,7 +91,7 @@ pub fn announce_all(connection: &Connection) {
         if announced || connection.is_heirs {
             advice::repeat(&held);
         } else {
-            held.doom();
+            held.doom(Refusal::OptimizerGone);
         }
     });
 }

@@ -137,6 +137,6 @@ pub fn open_everything(why: Refusal) {
             protect::lift(&held, &mut turn);
             return;
         }
-        held.doom();
+        held.doom(why);
     });
 }

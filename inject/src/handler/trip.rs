@@ -36,9 +36,9 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
         }
         return open_step(&held, at);
     };
-    if held.is_doomed() {
+    if let Some(why) = held.doomed() {
         // This mapping alone: the optimizer may well serve the others.
-        return lift(segment, &held, &mut turn, Refusal::OptimizerGone);
+        return lift(segment, &held, &mut turn, why);
     }
     match fate {
         None => {
@@ -182,7 +182,7 @@ pub fn give_up(why: Refusal) {
         Some(mut turn) => {
             lift(handover::segment(), &held, &mut turn, why);
         }
-        None => held.doom(),
+        None => held.doom(why),
     });
 }
 

@@ -8,7 +8,7 @@ use crate::populating::Trial;
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use precache_contract::segment::{MAPPINGS, Method};
+use precache_contract::segment::{MAPPINGS, Method, Refusal};
 
 static TURNS: Turns = Turns::new(AtomicU64::new(0));
 const _: () = assert!(MAPPINGS <= u64::BITS as usize);
@@ -91,12 +91,13 @@ impl Held {
     }
 
     /// To be let go of at the next turn.
-    pub fn doom(&self) {
-        self.entry.doomed.store(true, Release);
+    pub fn doom(&self, why: Refusal) {
+        self.entry.doom.store(why as u32 + 1, Release);
     }
 
-    pub fn is_doomed(&self) -> bool {
-        self.entry.doomed.load(Acquire)
+    /// Why it is to be let go of, if it is.
+    pub fn doomed(&self) -> Option<Refusal> {
+        Refusal::ALL.get(self.entry.doom.load(Acquire).checked_sub(1)? as usize).copied()
     }
 
     /// The right to change the curtain, unless another thread has it.

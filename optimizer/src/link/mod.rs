@@ -4,23 +4,24 @@
 pub mod incoming;
 pub mod message;
 mod name;
+mod patience;
 mod start;
 
 use self::message::{Answer, Request};
 use crate::options::RunOptions;
 use crate::report::SessionReport;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, getsockopt, recv, send, setsockopt, socket,
-    sockopt::{PeerCredentials, ReceiveTimeout},
+    sockopt::{PeerCredentials, SendTimeout},
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::geteuid;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-/// How long the supervisor waits for an answer before it runs the program alone.
-const PATIENCE_SECONDS: i64 = 5;
+/// Seconds for which so many may wait for the optimizer that it can't be reached (`net.core.somaxconn`).
+const CROWDED: i64 = 1;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -28,11 +29,16 @@ pub enum Error {
     Start(std::io::Error),
     #[error("cannot reach the optimizer: {0}")]
     Socket(#[from] Errno),
+    #[error("the optimizer is stopped: continue process {0} (kill -CONT), or end it: the next program starts another")]
+    Stopped(i32),
     #[error(
-        "the optimizer does not answer within {PATIENCE_SECONDS} s: it is stopped, or the machine too busy; look for a \
-         process called \"precache service\""
+        "the optimizer does not answer within {0:?}: it hangs, or the machine is too busy; look for a process called \"precache service\""
     )]
-    Silent,
+    Silent(Duration),
+    #[error(
+        "too many wait for the optimizer: it is stopped, or the machine too busy; look for a process called \"precache service\""
+    )]
+    Crowded,
     #[error("the optimizer's socket is held by user {0}: another user took its name")]
     Stranger(u32),
     #[error("the optimizer refuses: {0}")]
@@ -126,12 +132,16 @@ fn greet(socket: &OwnedFd, session: u64, options: &RunOptions, again: bool) -> R
 /// A connection to the socket of this name, if a process of this user listens there.
 fn reach(name: &str) -> Result<OwnedFd, Error> {
     let socket = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
-    connect(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    // Without it, connect(2) would wait for a place in the queue for ever (unix(7)).
+    setsockopt(&socket, SendTimeout, &TimeVal::seconds(CROWDED))?;
+    connect(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?).map_err(|errno| match errno {
+        Errno::EAGAIN => Error::Crowded,
+        errno => errno.into(),
+    })?;
     let peer = getsockopt(&socket, PeerCredentials)?.uid();
     if peer != geteuid().as_raw() {
         return Err(Error::Stranger(peer));
     }
-    setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(PATIENCE_SECONDS))?;
     Ok(socket)
 }
 
@@ -144,12 +154,7 @@ pub fn tell<T: serde::Serialize>(socket: &impl AsFd, what: &T) -> Result<(), Err
             match error {
                 Errno::EINTR => {}
                 // The other side is still reading what came before.
-                Errno::EAGAIN => {
-                    let mut room = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
-                    if poll(&mut room, PollTimeout::from(PATIENCE_SECONDS as u16 * 1000))? == 0 {
-                        return Err(Error::Silent);
-                    }
-                }
+                Errno::EAGAIN => patience::for_room(socket)?,
                 error => return Err(error.into()),
             }
         }
@@ -162,11 +167,11 @@ fn listen(socket: &OwnedFd) -> Result<Answer, Error> {
     let mut text = Vec::new();
     let mut part = vec![0; message::DATAGRAM];
     loop {
-        match recv(socket.as_raw_fd(), &mut part, MsgFlags::empty()) {
+        patience::for_answer(socket)?;
+        match recv(socket.as_raw_fd(), &mut part, MsgFlags::MSG_DONTWAIT) {
             Ok(0) => return Err(Error::HungUp),
             Ok(length) => text.extend_from_slice(&part[..length]),
-            Err(Errno::EINTR) => continue,
-            Err(Errno::EAGAIN) => return Err(Error::Silent),
+            Err(Errno::EINTR | Errno::EAGAIN) => continue,
             Err(error) => return Err(error.into()),
         }
         if text.last() == Some(&b'\n') {
