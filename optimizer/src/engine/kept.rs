@@ -56,17 +56,16 @@ impl Kept {
 
     /// This has been dropped.
     pub fn remove(&self, range: &Range<u64>) {
-        for part in self.within(range) {
-            let mut parts = self.parts();
-            let Some((&start, &end)) = parts.range(..=part.start).next_back() else { continue };
+        let mut parts = self.parts();
+        while let Some((&start, &end)) = parts.range(..range.end).next_back().filter(|(_, end)| **end > range.start) {
             parts.remove(&start);
-            if start < part.start {
-                parts.insert(start, part.start);
+            if start < range.start {
+                parts.insert(start, range.start);
             }
-            if part.end < end {
-                parts.insert(part.end, end);
+            if range.end < end {
+                parts.insert(range.end, end);
             }
-            self.held.0.fetch_sub(part.end - part.start, Relaxed);
+            self.held.0.fetch_sub(end.min(range.end) - start.max(range.start), Relaxed);
         }
     }
 }
@@ -81,6 +80,31 @@ impl Drop for Kept {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::Barrier;
+
+    /// Of several readers that let go of a part at the same time, one drops it.
+    #[test]
+    fn what_several_drop_at_once_goes_once() {
+        const THREADS: usize = 4;
+        const PARTS: u64 = 2000;
+        let held = Arc::new(Held::default());
+        let kept = Kept::new(Arc::clone(&held));
+        for round in 0..20 {
+            (0..PARTS).for_each(|part| kept.add(part * 10..part * 10 + 7));
+            let together = Barrier::new(THREADS);
+            std::thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(|| {
+                        together.wait();
+                        (0..PARTS).for_each(|part| kept.remove(&(part * 10 + 1..part * 10 + 6)));
+                    });
+                }
+            });
+            assert_eq!(held.bytes(), PARTS * 2, "round {round}");
+            kept.remove(&(0..PARTS * 10));
+            assert_eq!((held.bytes(), kept.within(&(0..u64::MAX))), (0, Vec::new()), "round {round}");
+        }
+    }
 
     proptest! {
         #[test]
