@@ -2,7 +2,7 @@
 
 use crate::curtain::{Action, Span};
 use crate::pins;
-use crate::registry::{Held, Turn};
+use crate::registry::{self, Held, Turn};
 use crate::settings::Protect;
 use crate::sys;
 use core::sync::atomic::Ordering::*;
@@ -14,6 +14,9 @@ use precache_contract::segment::{LettingGo, Method};
 /// A guard that cannot be placed (the program locked the page: EINVAL) is one checkpoint less, and no error; so is one
 /// that a system call of the program is at work on.
 pub fn perform(held: &Held, action: Action) -> sys::Result<()> {
+    if matches!(action, Action::Close(_) | Action::Guard(_)) {
+        registry::note_change();
+    }
     match action {
         Action::Open(span) => open(held, span),
         Action::Close(span) => {
@@ -77,6 +80,10 @@ pub fn let_pages_go(held: &Held, wanted: &LettingGo) {
 pub fn lift(held: &Held, turn: &mut Turn) -> bool {
     let mut opened = true;
     turn.curtain().lift(&mut |action| opened = perform(held, action).is_ok());
+    if opened {
+        // Any that is found from here on is the program's own.
+        held.forget_guards();
+    }
     opened
 }
 

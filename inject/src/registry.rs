@@ -144,7 +144,7 @@ impl Claim {
         IN_USE.fetch_add(1, SeqCst);
         entry.lifecycle.arm();
         // Last: whoever did not find the entry after reading the number before, reads another now.
-        CHANGES.fetch_add(1, SeqCst);
+        note_change();
         Held { slot: self.slot, entry }
     }
 }
@@ -176,9 +176,14 @@ pub fn each_overlapping(start: usize, end: usize, mut each: impl FnMut(Held)) {
     }
 }
 
-/// A number that changes whenever a mapping enters or leaves the table.
+/// A number that changes whenever a mapping enters or leaves the table, and whenever pages are closed.
 pub fn changes() -> u32 {
     CHANGES.load(SeqCst)
+}
+
+/// Pages are about to be closed.
+pub fn note_change() {
+    CHANGES.fetch_add(1, SeqCst);
 }
 
 /// In a forked child, whose only thread this is: nobody else holds anything. Calls `each` for every armed mapping

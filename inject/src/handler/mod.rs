@@ -8,6 +8,7 @@ pub mod attachment;
 pub mod disposition;
 mod forward;
 mod populate;
+mod repetition;
 pub mod stand_in;
 mod trip;
 
@@ -69,11 +70,14 @@ unsafe extern "C" fn decide(signal: c_int, info: *mut libc::siginfo_t, context: 
         crate::sabotage::in_signal_context(context);
     }
     // SAFETY: the kernel passes a siginfo_t and a ucontext_t to a handler with SA_SIGINFO (sigaction(2)).
-    let (code, address, is_write) = unsafe { ((*info).si_code, (*info).si_addr() as usize, is_write(context)) };
+    let (code, address, error) = unsafe { ((*info).si_code, (*info).si_addr() as usize, error_code(context)) };
     // Only the kernel's own word counts: a signal sent by a program can claim any address (si_code <= 0), and other
-    // faults than a missing page or permission are not made by checkpoints.
-    let by_protection = code == SEGV_MAPERR || code == SEGV_ACCERR;
-    if (by_protection || cfg!(feature = "sabotage-sent-signals-trip")) && trip::on_fault(address, is_write) {
+    // faults than a missing page or permission are not made by checkpoints. Nor does an instruction lie in what is armed:
+    // data alone is.
+    let is_access = (code == SEGV_MAPERR || code == SEGV_ACCERR) && error & FETCH == 0;
+    if (is_access || cfg!(feature = "sabotage-sent-signals-trip"))
+        && trip::on_fault(address, error & WRITE != 0, context.addr())
+    {
         return 0;
     }
     // SAFETY: as above.
@@ -85,15 +89,19 @@ const SEGV_MAPERR: c_int = 1;
 /// `si_code` of a fault on `PROT_NONE`.
 const SEGV_ACCERR: c_int = 2;
 
-/// Whether the access was a write. x86-64: bit 1 of the page-fault error code (Intel SDM vol. 3, 4.7).
+/// Bits of the page-fault error code of x86-64 (Intel SDM vol. 3, 4.7): the access was a write; it was that of an
+/// instruction.
+const WRITE: i64 = 2;
+const FETCH: i64 = 16;
+
 #[cfg(target_arch = "x86_64")]
-unsafe fn is_write(context: *const c_void) -> bool {
+unsafe fn error_code(context: *const c_void) -> i64 {
     // SAFETY: the kernel passes a ucontext_t (sigaction(2)).
-    unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_ERR as usize] & 2 != 0 }
+    unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_ERR as usize] }
 }
 
-/// Unknown elsewhere: a write to a read-only page is then told by its faulting again.
+/// Unknown elsewhere: what no opening helps is then told by its [`repetition`].
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn is_write(_context: *const c_void) -> bool {
-    false
+unsafe fn error_code(_context: *const c_void) -> i64 {
+    0
 }

@@ -1,6 +1,6 @@
 //! A checkpoint is hit: tell the optimizer, let the reader through, re-arm what it left behind.
 
-use super::{attachment, disposition, populate};
+use super::{attachment, disposition, populate, repetition};
 use crate::curtain::{Clock, Guide, Span, Told, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
@@ -11,8 +11,8 @@ use precache_contract::ring::{News, What};
 use precache_contract::segment::{Refusal, Segment, WATCHES};
 use precache_contract::{PAGE, STEP};
 
-/// `true`: the fault was ours and the access can be tried again.
-pub fn on_fault(address: usize, is_write: bool) -> bool {
+/// `true`: the fault was ours and the access can be tried again. `frame`: where the kernel put what it tells the handler.
+pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
     match owner::standing() {
         Standing::Owner => {}
         Standing::Heir(_adoption) => adopt(),
@@ -23,6 +23,9 @@ pub fn on_fault(address: usize, is_write: bool) -> bool {
         }
     }
     let changes = registry::changes();
+    if repetition::is_endless(address, frame, changes) {
+        return false;
+    }
     let Some(held) = registry::holding(address) else { return was_ours(address, is_write, changes) };
     if is_write && held.protection() & libc::PROT_WRITE == 0 && !cfg!(feature = "sabotage-writes-swallowed") {
         return false;
@@ -199,6 +202,7 @@ pub fn adopt() {
         if turn.curtain().is_lifted() {
             return;
         }
+        registry::note_change();
         // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
         let closed = unsafe { sys::mprotect(held.start(), held.length(), libc::PROT_NONE as c_int) };
         if closed.is_err() {

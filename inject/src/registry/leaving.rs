@@ -1,6 +1,6 @@
 //! How a mapping leaves the table: before the call that unmaps it, and only when nobody is at work in it any more.
 
-use super::{CHANGES, Entry, Held, IN_USE, TABLE, brief};
+use super::{Entry, Held, IN_USE, TABLE, brief, note_change};
 use crate::sys;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 use precache_contract::segment::MAPPINGS;
@@ -39,7 +39,7 @@ pub fn leave(held: Held) -> Option<Leaving> {
     if !entry.lifecycle.mark_leaving() {
         return None;
     }
-    CHANGES.fetch_add(1, SeqCst);
+    note_change();
     IN_USE.fetch_sub(1, SeqCst);
     brief::leave(slot);
     drop(held);

@@ -108,6 +108,7 @@ interpose! {
 }
 
 /// Sets a handler of SIGSEGV or SIGSTKFLT for one of the historic calls; the answer is the one before, or `SIG_ERR`.
+#[inline(never)] // One copy is enough for all who call this.
 fn set_simple(signal: c_int, handler: Handler, flags: c_int, mask: SignalSet) -> Handler {
     if handler == libc::SIG_ERR {
         fail(libc::EINVAL);
@@ -121,12 +122,14 @@ fn set_simple(signal: c_int, handler: Handler, flags: c_int, mask: SignalSet) ->
 }
 
 /// As signal(2) sets a handler: it stays, is blocked while it runs, and calls are restarted.
+#[inline(never)] // As above.
 fn set_bsd(signal: c_int, handler: Handler) -> Handler {
     let interrupts = signal == libc::SIGSEGV && INTERRUPTS.load(Relaxed);
     set_simple(signal, handler, if interrupts { 0 } else { libc::SA_RESTART }, bit(signal))
 }
 
 /// As System V set one: one shot, and not blocked while it runs.
+#[inline(never)] // As above.
 fn set_sysv(signal: c_int, handler: Handler) -> Handler {
     set_simple(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER, 0)
 }
