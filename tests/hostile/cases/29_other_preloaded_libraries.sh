@@ -1,6 +1,8 @@
 # Expected: other preloaded libraries, before and after ours, whose constructors, allocators and interposers map and read
-# the file before anybody else, work as they do alone; so does a library that is loaded and closed later.
-# @counter active_readers 2
+# the file before anybody else, work as they do alone; so does a library that is loaded and closed later. A program is
+# accelerated whose own libraries, which are initialized before all preloaded ones, handle SIGSEGV, in whatever way they
+# set that.
+# @counter active_readers 4
 set -e
 data=$1
 cat > other.c <<'C'
@@ -90,3 +92,51 @@ LD_PRELOAD="$ours:$PWD/other.so" ./main
 printf x > "$HOSTILE_RENDEZVOUS/reached"; head -c1 "$HOSTILE_RENDEZVOUS/go" > /dev/null
 LD_PRELOAD="$PWD/other.so:$ours" ./main
 LD_PRELOAD="$ours" ./main "$PWD/other.so"
+
+cat > linked.c <<'C'
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+static void handler(int signal)
+{
+	(void)signal;
+	write(1, "handled\n", 8);
+	_exit(0);
+}
+__attribute__((constructor)) static void early(void)
+{
+#ifdef HISTORIC
+	signal(SIGSEGV, handler);
+#else
+	struct sigaction action = { .sa_handler = handler };
+	sigaction(SIGSEGV, &action, NULL);
+#endif
+}
+C
+cat > reader.c <<'C'
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+int main(int count, char **arguments)
+{
+	(void)count;
+	int file = open(arguments[1], O_RDONLY);
+	struct stat status;
+	fstat(file, &status);
+	volatile unsigned char *base = mmap(NULL, status.st_size, PROT_READ, MAP_SHARED, file, 0);
+	uint32_t sum = 0;
+	for (off_t at = 0; at < status.st_size; at += 300 * 1024)
+		sum = sum * 31 + *(volatile uint32_t *)(base + at);
+	printf("%x\n", sum);
+	fflush(stdout);
+	*(volatile int *)8 = 1;
+	return 0;
+}
+C
+for historic in "" -DHISTORIC; do
+	cc -shared -fPIC -O1 $historic -o liblinked.so linked.c
+	cc -O1 -o reader reader.c -Wl,--no-as-needed -L. -llinked -Wl,-rpath,"$PWD"
+	HOSTILE_DATA='' ./reader "$data"
+done

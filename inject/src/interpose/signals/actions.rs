@@ -72,7 +72,12 @@ unsafe fn change(
             return 0;
         }
         if settings::get().is_none() {
-            return next(signal, action, old);
+            // Maybe a constructor that comes before ours: of a library that the program is linked to.
+            let result = next(signal, action, old);
+            if let (0, Some(wanted)) = (result, wanted) {
+                note(signal, wanted.sa_sigaction);
+            }
+            return result;
         }
         // While a handler of another signal runs, the signal that stands in for SIGSEGV is blocked instead of it.
         let others = signal != libc::SIGSEGV;
@@ -84,10 +89,17 @@ unsafe fn change(
         if result == 0 && others && !old.is_null() {
             super::reveal(&raw mut (*old).sa_mask);
         }
-        if let (0, false, Some(wanted)) = (result, others, inner) {
-            disposition::note(wanted.sa_sigaction);
+        if let (0, Some(wanted)) = (result, inner) {
+            note(signal, wanted.sa_sigaction);
         }
         result
+    }
+}
+
+/// A handler was set while SIGSEGV is not virtual yet.
+fn note(signal: c_int, handler: Handler) {
+    if signal == libc::SIGSEGV && handler != SIG_HOLD {
+        disposition::note(handler);
     }
 }
 
@@ -144,7 +156,11 @@ macro_rules! set_handler {
                     return $set(signal, handler);
                 }
                 // SAFETY: the program's own call.
-                unsafe { next(signal, handler) }
+                let old = unsafe { next(signal, handler) };
+                if old != libc::SIG_ERR {
+                    note(signal, handler);
+                }
+                old
             }
         }
     )*};
