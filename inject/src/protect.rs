@@ -57,17 +57,17 @@ pub fn open(held: &Held, span: Span) -> sys::Result<()> {
     Ok(())
 }
 
-/// Unmaps the pages that the optimizer wants to drop: the next access maps them again, and finds the same bytes.
+/// Unmaps the pages that the optimizer wants to drop: the next access maps them again, and finds the same bytes. What a
+/// program may have written to private pages would be lost: of these nothing is let go of, and the request stays unmet.
 pub fn let_pages_go(held: &Held, wanted: &LettingGo) {
     let asked = wanted.asked.load(Acquire);
-    if asked == wanted.met.load(Relaxed) {
+    if asked == wanted.met.load(Relaxed) || held.protection() & libc::PROT_WRITE != 0 {
         return;
     }
     let inside = |offset: u64| offset.saturating_sub(held.offset()).min(held.length() as u64);
     let start = inside(wanted.start.load(Relaxed)).next_multiple_of(PAGE) as usize;
     let end = (inside(wanted.end.load(Relaxed)) / PAGE * PAGE) as usize;
-    // What a program may have written to private pages would be lost.
-    if start < end && held.protection() & libc::PROT_WRITE == 0 {
+    if start < end {
         // SAFETY: `held` keeps the range mapped; its pages are clean ones of a file, which can be mapped anew
         // (madvise(2), MADV_DONTNEED). Refused for locked pages: then they stay.
         let _ = unsafe { sys::unmap_pages(held.start() + start, end - start) };

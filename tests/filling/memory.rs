@@ -2,10 +2,10 @@
 
 use crate::amounts::read_from;
 use precache_tests::programs::program;
-use precache_tests::runs::Program;
+use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, lacking, scratch};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// So that filling is ahead.
@@ -33,6 +33,66 @@ fn a_memory_group_bounds_the_cache() {
     assert!(command.status().expect("a shell").success());
     let bytes = storage.bytes_of("data.mdb").map(|bytes| bytes as f64 / (192 << 20) as f64);
     assert!(bytes.is_none_or(|share| share < 2.4), "{bytes:?} of the file in {:#}", report.read().0);
+}
+
+/// Two processes side by side, each with all of it mapped: what one of them drops leaves once the other has let go of it
+/// too, and nothing counts as dropped before.
+#[test]
+fn two_readers_of_one_file_keep_within_the_limit() {
+    let (storage, file) = flat_on(&["--latency=1ms", "--bandwidth=800M"]);
+    let reader =
+        format!("'{}' '{}' --epochs=3 --compute-us-per-mb=2000", program("map-reader").display(), file.display());
+    let both = Program::new(["sh", "-c", &format!("{reader} & {reader}; wait")]);
+    let (left, report) = both.under(&["--cache-limit=128M", "--size=8M", "--distance=1M"]);
+    assert!(left.status.success());
+    assert_eq!(report.active_readers(), 2, "{:#}", report.0);
+    assert_holds_what_it_tells(&file, &report);
+    assert!(cached(&file) <= 160 * MIB, "{} MiB are cached, {:#}", cached(&file) / MIB, report.0);
+    let share = storage.bytes_of("flat-192M").map(|bytes| bytes as f64 / (192 * MIB) as f64);
+    assert!(share.is_none_or(|share| (1.3..2.4).contains(&share)), "{share:?} of the file in {:#}", report.0);
+}
+
+/// Of a private mapping that may be written to nothing is let go of, and nothing counts as dropped while it is there.
+#[test]
+fn what_stays_mapped_is_not_told_to_be_dropped() {
+    const READ: &str = "\
+import mmap, sys, time
+with open(sys.argv[1], 'rb') as file:
+    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+for at in range(0, len(data), 1 << 20):
+    sum(data[at:at + (1 << 20):4096])
+    time.sleep(0.002)
+";
+    let (_storage, file) = flat_on(&["--latency=1ms", "--bandwidth=800M"]);
+    let reader = Program::new(["python3".as_ref(), "-c".as_ref(), READ.as_ref(), file.as_os_str()]);
+    let (left, report) = reader.under(&["--cache-limit=64M", "--size=8M", "--distance=1M"]);
+    assert!(left.status.success(), "{left:?}");
+    assert!(report.trips() > 0, "{:#}", report.0);
+    assert_holds_what_it_tells(&file, &report);
+}
+
+const MIB: u64 = 1 << 20;
+
+/// A flat file of 192 MiB on such storage.
+fn flat_on(storage: &[&str]) -> (SlowStorage, PathBuf) {
+    let storage = SlowStorage::mount(scratch(), storage);
+    flat_file(192);
+    let file = storage.path().join("flat-192M");
+    (storage, file)
+}
+
+/// What was fetched and not dropped is there, and no more.
+fn assert_holds_what_it_tells(file: &Path, report: &Report) {
+    let told = report.of_file("fetched") - report.of_file("dropped");
+    let there = cached(file);
+    assert!(told.abs_diff(there) < 16 * MIB, "{} of {} MiB are there: {:#}", there / MIB, told / MIB, report.0);
+}
+
+/// Bytes of the file in the page cache.
+fn cached(file: &Path) -> u64 {
+    let told = Command::new("fincore").args(["--bytes", "--noheadings", "--output", "RES"]).arg(file).output();
+    let told = String::from_utf8(told.expect("fincore (util-linux)").stdout).expect("a number");
+    told.trim().parse().expect("a number")
 }
 
 /// Pages that were cached before are somebody's: they stay, whatever the limit.

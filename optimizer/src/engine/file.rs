@@ -6,21 +6,21 @@
 use super::audience::Audiences;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
-use super::lanes::Lane;
 use super::residency::Residency;
 use super::ways::Way;
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
+use crate::policy::retention::Retention;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::statfs::fstatfs;
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,8 +81,9 @@ pub struct FileRecord {
     pub kept: Kept,
     /// Who hears what comes and goes.
     pub audiences: Audiences,
-    /// Where each stream of each reader is.
-    positions: Mutex<HashMap<Lane, u64>>,
+    /// Since when it is known: times of what follows count from here.
+    origin: Instant,
+    retention: Mutex<Retention>,
     ended: Mutex<Option<String>>,
 }
 
@@ -128,17 +129,22 @@ impl DataFile {
         self.residency != Residency::Unknown && !self.is_cached(chunk)
     }
 
-    /// Drops what was fetched of this part from the page cache, as far as nobody has it mapped (posix_fadvise(2)).
-    pub fn drop_pages(&self, part: &Range<u64>, account: &Account) {
+    /// Drops what was fetched of this part from the page cache, as far as nobody has it mapped (posix_fadvise(2), which
+    /// succeeds whatever stays). Whether nothing of it is left.
+    pub fn drop_pages(&self, part: &Range<u64>, account: &Account) -> bool {
         for kept in self.kept.within(part) {
             let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
             let (offset, length) = (kept.start as i64, (kept.end - kept.start) as i64);
-            if posix_fadvise(&self.file, offset, length, advice).is_ok() {
-                account.dropped.fetch_add(kept.end - kept.start, Relaxed);
-                self.kept.remove(&kept);
-                self.audiences.tell_gone(&kept);
+            if posix_fadvise(&self.file, offset, length, advice).is_err() {
+                continue;
+            }
+            for gone in self.residency.missing(&self.file, &kept, self.request()) {
+                account.dropped.fetch_add(gone.end - gone.start, Relaxed);
+                self.kept.remove(&gone);
+                self.audiences.tell_gone(&gone);
             }
         }
+        self.kept.within(part).is_empty()
     }
 
     /// A mapping of the whole file, made when it is first needed, and whether its faults read in large pieces; `None`
@@ -162,7 +168,9 @@ impl DataFile {
         let is_short = || in_piece < LARGE_PIECE / 2 && self.chunk(Way::Populate) == LARGE_PIECE;
         match self.filling.next() {
             // A read makes the kernel read on behind it.
-            _ if gaps && !self.has_several_readers() && self.filling.offers(Way::ReadAhead) => Way::ReadAhead,
+            _ if gaps && !self.retention().has_several_readers() && self.filling.offers(Way::ReadAhead) => {
+                Way::ReadAhead
+            }
             // A large piece would bring in more than was asked for.
             Way::Populate if gaps || is_short() => Way::Read,
             way => way,
@@ -191,7 +199,8 @@ impl FileRecord {
             filling: Filling::new(engine, residency),
             kept: Kept::new(Arc::clone(held)),
             audiences: Audiences::default(),
-            positions: Mutex::default(),
+            origin: Instant::now(),
+            retention: Mutex::default(),
             residency,
             ended: Mutex::new(None),
         })
@@ -203,28 +212,14 @@ impl FileRecord {
         self.read_ahead.unwrap_or(CHUNK).clamp(CHUNK, LARGEST_CHUNK)
     }
 
-    /// Whether streams of several readers go through the file: what one leaves out, another may want.
-    pub fn has_several_readers(&self) -> bool {
-        let positions = self.positions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mut readers = positions.keys().map(|lane| lane.0);
-        readers.next().is_some_and(|first| readers.any(|other| other != first))
+    /// The time, on the clock of [`Self::retention`].
+    pub fn age(&self) -> Duration {
+        self.origin.elapsed()
     }
 
-    /// A stream of a reader has not read what lies at `position` yet; `None` when it is over.
-    pub fn note_position(&self, lane: Lane, position: Option<u64>) {
-        let mut positions = self.positions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match position {
-            Some(position) => drop(positions.insert(lane, position)),
-            None => drop(positions.remove(&lane)),
-        }
-    }
-
-    /// Whether a stream of another mapping than this lane's comes to `offset` within so many bytes.
-    pub fn is_awaited(&self, offset: u64, within: u64, own: Lane) -> bool {
-        let positions = self.positions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        positions
-            .iter()
-            .any(|(other, &at)| (other.0, other.1) != (own.0, own.1) && at <= offset && offset - at < within)
+    /// What its readers have passed and is to leave.
+    pub fn retention(&self) -> MutexGuard<'_, Retention> {
+        self.retention.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Ends the acceleration of this file; the first reason stays.

@@ -54,6 +54,11 @@ impl Kept {
         found
     }
 
+    /// Bytes of that.
+    pub fn bytes_within(&self, range: &Range<u64>) -> u64 {
+        self.within(range).iter().map(|part| part.end - part.start).sum()
+    }
+
     /// This has been dropped.
     pub fn remove(&self, range: &Range<u64>) {
         let mut parts = self.parts();

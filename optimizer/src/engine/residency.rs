@@ -50,12 +50,28 @@ impl Residency {
             Self::NoWait => {
                 [chunk.start, chunk.end - 1].into_iter().all(|offset| matches!(no_wait(file, offset), Ok(1)))
             }
-            Self::CacheStat => {
-                let pages = chunk.end.div_ceil(4096) - chunk.start / 4096;
-                cached_pages(file, chunk.clone()).is_ok_and(|cached| cached >= pages)
-            }
+            Self::CacheStat => cached_pages(file, chunk.clone()).is_ok_and(|cached| cached >= pages(chunk)),
             Self::Unknown => false,
         }
+    }
+
+    /// What of a part that was dropped is not cached any more, in pieces of so many bytes. Where nobody tells, all of it.
+    pub fn missing(self, file: &File, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
+        let is_gone = |part: &Range<u64>| match self {
+            // A page more or less may be part of a larger folio that reaches beyond.
+            Self::CacheStat => cached_pages(file, part.clone()).is_ok_and(|cached| cached <= pages(part) / 2),
+            // To ask for a page that is missing costs a request: two stand for all.
+            Self::NoWait => [part.start, part.end - 1].into_iter().all(|at| !matches!(no_wait(file, at), Ok(1))),
+            Self::Unknown => true,
+        };
+        let is_empty = || cached_pages(file, part.clone()).is_ok_and(|cached| cached == 0);
+        if self != Self::CacheStat || is_empty() {
+            return Some(part.clone()).filter(is_gone).into_iter().collect();
+        }
+        let starts = std::iter::successors(Some(part.start), |start| Some((start / piece + 1) * piece));
+        let pieces =
+            starts.take_while(|start| *start < part.end).map(|start| start..part.end.min((start / piece + 1) * piece));
+        pieces.filter(is_gone).collect()
     }
 }
 
@@ -69,6 +85,11 @@ fn no_wait(file: &File, offset: u64) -> std::io::Result<usize> {
         libc::preadv2(file.as_raw_fd(), parts.as_mut_ptr().cast(), 1, offset as libc::off_t, libc::RWF_NOWAIT)
     };
     usize::try_from(read).map_err(|_| std::io::Error::last_os_error())
+}
+
+/// Pages that a range touches.
+fn pages(range: &Range<u64>) -> u64 {
+    range.end.div_ceil(4096) - range.start / 4096
 }
 
 /// Pages of the range that are in the page cache.

@@ -2,11 +2,12 @@
 //!
 //! [`plan`] is the order in which a file is read, [`stride`] what a reader leaves out of it, [`window`] how far along it
 //! has been requested, [`stream`] which readers there are and where each of them is, [`storage`] what the storage and
-//! the readers' pace ask for.
+//! the readers' pace ask for, [`retention`] what leaves the page cache behind them.
 
 pub mod choice;
 pub mod congestion;
 pub mod plan;
+pub mod retention;
 pub mod storage;
 pub mod stream;
 pub mod stride;

@@ -3,6 +3,7 @@
 pub mod checkpoints;
 
 use crate::engine::Lane;
+use crate::policy::retention::Holder;
 use crate::policy::stream::{StreamId, Thresholds};
 use precache_contract::ring::What;
 
@@ -14,9 +15,15 @@ pub struct MappingId {
 }
 
 impl MappingId {
+    /// Where there are several readers.
+    pub fn holder(self, reader: u64) -> Holder {
+        (reader, u32::from(self.slot) << 16 | self.generation & 0xffff)
+    }
+
     /// The lane of one of its streams, where there are several readers.
     pub fn lane(self, reader: u64, stream: StreamId) -> Lane {
-        (reader, u32::from(self.slot) << 16 | self.generation & 0xffff, stream)
+        let (reader, mapping) = self.holder(reader);
+        (reader, mapping, stream)
     }
 }
 

@@ -6,7 +6,8 @@
 
 use super::feeder::Supply;
 use super::files::Files;
-use crate::engine::{Account, DataFile, Lane};
+use crate::engine::{Account, DataFile};
+use crate::policy::retention::{Holder, Place};
 use crate::policy::storage::longest_window;
 use crate::policy::stream::StreamId;
 use crate::progress::{MappingId, ProgressSource};
@@ -17,6 +18,9 @@ use std::sync::Arc;
 /// Windows of a stream that its reader may still be in: the current one and the one before the next.
 const ACTIVE: usize = 2;
 
+/// Parts that wait, at most: of a reader that lets go of nothing.
+const PASSED: usize = 256;
+
 /// Gaps up to so many bytes are let go of together with what lies around them.
 const GAP: u64 = 1 << 20;
 
@@ -25,8 +29,7 @@ const NEAR: u64 = 4;
 
 pub struct Retainer {
     mapping: MappingId,
-    /// Number of the reader.
-    reader: u64,
+    holder: Holder,
     file: Arc<DataFile>,
     account: Arc<Account>,
     files: Arc<Files>,
@@ -44,7 +47,7 @@ impl Retainer {
     pub fn new(mapping: MappingId, reader: u64, supply: &Supply, files: Arc<Files>, limit: Option<u64>) -> Self {
         Self {
             mapping,
-            reader,
+            holder: mapping.holder(reader),
             file: Arc::clone(&supply.file),
             account: Arc::clone(&supply.account),
             files,
@@ -62,37 +65,61 @@ impl Retainer {
         while windows.len() > ACTIVE {
             self.passed.extend(windows.pop_front().into_iter().flatten());
         }
-        let oldest = windows.front().and_then(|parts| parts.first()).map(|part| part.start);
-        self.file.note_position(self.lane(stream), oldest);
+        let place = place_of(windows);
+        self.file.retention().note(self.holder, stream, place, self.file.age());
+        while self.passed.len() > PASSED {
+            self.passed.pop_front();
+        }
     }
 
     /// A stream is over.
     pub fn end(&mut self, stream: StreamId) {
         self.passed.extend(self.windows.remove(&stream).into_iter().flatten().flatten());
-        self.file.note_position(self.lane(stream), None);
+        self.file.retention().note(self.holder, stream, None, self.file.age());
     }
 
-    /// Drops what the reader has let go of, and asks it to let go of the next, if there is too much.
+    /// Drops what all have let go of, and asks the reader to let go of the next, if there is too much.
     pub fn go_on(&mut self, source: &dyn ProgressSource) {
         if self.asked.is_some() {
             if !source.is_released(self.mapping) {
                 return;
             }
-            self.asked.take().into_iter().for_each(|part| self.file.drop_pages(&part, &self.account));
-        }
-        while let Some(part) = self.passed.pop_front() {
-            let Some(budget) = self.exceeded() else { continue };
-            let awaited = self.file.is_awaited(part.start, budget / NEAR, self.lane(0));
-            if !awaited && !self.file.kept.within(&part).is_empty() {
-                source.release(self.mapping, &part);
-                self.asked = Some(part);
-                return;
+            if let Some(part) = self.asked.take() {
+                self.file.retention().released(self.holder, &part);
             }
+        }
+        if self.passed.is_empty() && self.file.retention().is_settled() {
+            return;
+        }
+        let near = self.budget() / NEAR;
+        self.drop_pages(near);
+        let wanted_already = self.file.retention().wanted_from(self.holder, near, self.file.age());
+        if let Some(part) = wanted_already.or_else(|| self.give_up_next(near)) {
+            source.release(self.mapping, &part);
+            self.asked = Some(part);
         }
     }
 
-    fn lane(&self, stream: StreamId) -> Lane {
-        self.mapping.lane(self.reader, stream)
+    /// The next of what the reader has passed that there is no room for.
+    fn give_up_next(&mut self, near: u64) -> Option<Range<u64>> {
+        while let Some(part) = self.passed.pop_front() {
+            if self.is_short() && !self.file.kept.within(&part).is_empty() {
+                let mut retention = self.file.retention();
+                retention.leave(self.holder, part);
+                return retention.wanted_from(self.holder, near, self.file.age());
+            }
+        }
+        None
+    }
+
+    /// Drops what everybody has let go of.
+    fn drop_pages(&self, near: u64) {
+        let droppable = self.file.retention().droppable(near, self.file.age());
+        for part in droppable {
+            if self.file.drop_pages(&part, &self.account) {
+                self.file.retention().left(&part);
+            }
+        }
     }
 
     /// Bytes that may be fetched now without anything being dropped for them.
@@ -107,34 +134,46 @@ impl Retainer {
 
     /// Bytes that are requested for this mapping's streams and not there yet.
     fn coming(&self) -> u64 {
-        let missing = |part: &Range<u64>| {
-            let kept: u64 = self.file.kept.within(part).iter().map(|kept| kept.end - kept.start).sum();
-            part.end - part.start - kept
-        };
+        let missing = |part: &Range<u64>| part.end - part.start - self.file.kept.bytes_within(part);
         self.windows.values().flatten().flatten().map(missing).sum()
     }
 
-    /// The budget, if what is held and what is on its way exceed it, with room for a window that will be fetched while the
+    /// Whether what is held and what is on its way exceed the budget, with room for a window that will be fetched while the
     /// reader has not yet let go of another: else the kernel makes that room, and takes what came first.
-    fn exceeded(&self) -> Option<u64> {
+    fn is_short(&self) -> bool {
         let budget = self.budget();
         let next = if self.file.size > budget { longest_window(self.file.size, budget) } else { 0 };
-        (self.files.held.bytes() + self.coming() + next > budget).then_some(budget)
+        let leaving =
+            self.file.retention().outstanding().iter().map(|part| self.file.kept.bytes_within(part)).sum::<u64>();
+        self.files.held.bytes().saturating_sub(leaving) + self.coming() + next > budget
     }
 }
 
 impl Drop for Retainer {
-    /// The mapping is gone, and the reader has let go of everything.
+    /// The mapping is gone, and the reader has let go of everything. What others come to soon stays.
     fn drop(&mut self) {
-        let windows = std::mem::take(&mut self.windows);
-        windows.keys().for_each(|&stream| self.file.note_position(self.lane(stream), None));
-        let passed = std::mem::take(&mut self.passed);
-        for part in self.asked.take().into_iter().chain(passed).chain(windows.into_values().flatten().flatten()) {
-            if self.exceeded().is_some() {
-                self.file.drop_pages(&part, &self.account);
+        let passed = std::mem::take(&mut self.passed).into_iter();
+        let windows = std::mem::take(&mut self.windows).into_values().flatten().flatten();
+        self.file.retention().forget(self.holder);
+        let near = self.budget() / NEAR;
+        for part in passed.chain(windows) {
+            if self.is_short() && !self.file.kept.within(&part).is_empty() {
+                self.file.retention().leave(self.holder, part);
+                self.drop_pages(near);
             }
         }
+        self.drop_pages(near);
     }
+}
+
+/// What the oldest of these windows leaves to be read, in their direction.
+fn place_of(windows: &VecDeque<Vec<Range<u64>>>) -> Option<Place> {
+    let span = |parts: &Vec<Range<u64>>| Some(parts.first()?.start..parts.last()?.end);
+    let (oldest, latest) = (windows.front().and_then(span)?, windows.back().and_then(span)?);
+    // What begins far before is another pass.
+    let near = (oldest.end - oldest.start) + (latest.end - latest.start);
+    let is_backward = latest.end <= oldest.start && oldest.start - latest.end <= near;
+    Some(Place { at: if is_backward { oldest.end } else { oldest.start }, is_backward })
 }
 
 /// Extents that lie near each other in the file are let go of as one.
@@ -158,23 +197,48 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    /// A file of 64 MiB, of which nothing is cached, and the limit of 30 MiB.
+    fn retainer(files: &Arc<Files>, file: &Arc<DataFile>, reader: u64) -> Retainer {
+        let supply = Supply { file: Arc::clone(file), account: Arc::default(), pool: Arc::<Pool>::default() };
+        Retainer::new(MappingId { slot: 0, generation: 1 }, reader, &supply, Arc::clone(files), Some(30 * MIB))
+    }
+
+    fn file(files: &Files) -> Arc<DataFile> {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(64 * MIB).unwrap();
+        Arc::new(DataFile::new(file, None, None, &files.held).unwrap())
+    }
+
+    fn window(number: u64) -> Range<u64> {
+        number * 8 * MIB..(number + 1) * 8 * MIB
+    }
+
     /// What a reader comes to and is kept already needs no room.
     #[test]
     fn only_what_is_missing_needs_room() {
         let files = Arc::<Files>::default();
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(64 * MIB).unwrap();
-        let file = Arc::new(DataFile::new(file, None, None, &files.held).unwrap());
-        let supply = Supply { file: Arc::clone(&file), account: Arc::default(), pool: Arc::<Pool>::default() };
-        let mapping = MappingId { slot: 0, generation: 1 };
-        let mut retainer = Retainer::new(mapping, 0, &supply, files, Some(30 * MIB));
-
-        let window = |number: u64| number * 8 * MIB..(number + 1) * 8 * MIB;
+        let file = file(&files);
+        let mut retainer = retainer(&files, &file, 0);
         file.kept.add(0..16 * MIB);
         retainer.advance(1, &[window(0)]);
         retainer.advance(1, &[window(1)]);
-        assert_eq!(retainer.exceeded(), None);
+        assert!(!retainer.is_short());
         retainer.advance(1, &[window(2)]);
-        assert_eq!(retainer.exceeded(), Some(30 * MIB));
+        assert!(retainer.is_short());
+    }
+
+    /// A reader that ends leaves what another one comes to.
+    #[test]
+    fn the_last_reader_takes_what_is_too_much() {
+        let files = Arc::<Files>::default();
+        let file = file(&files);
+        let (mut ahead, mut behind) = (retainer(&files, &file, 0), retainer(&files, &file, 1));
+        behind.advance(1, &[window(0)]);
+        (1..8).for_each(|number| ahead.advance(1, &[window(number)]));
+        file.kept.add(0..64 * MIB);
+        drop(ahead);
+        assert_eq!(file.kept.within(&window(0)), [window(0)]);
+        drop(behind);
+        assert!(files.held.bytes() <= 30 * MIB);
     }
 }
