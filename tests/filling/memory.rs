@@ -1,10 +1,11 @@
 //! Data that do not fit: what came first is kept, the rest passes through, and nobody else's pages are touched.
 
 use crate::amounts::read_from;
-use precache_tests::programs::program;
+use precache_tests::programs::{precache_run, program};
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, lacking, scratch};
 use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -109,6 +110,44 @@ fn only_what_was_fetched_is_dropped() {
     assert!(report.of_file("cached") > 32 << 20, "{:#}", report.0);
     fs::read(&file).unwrap();
     assert_eq!(storage.bytes_of("flat-64M"), before);
+}
+
+/// Where nobody tells what is cached, the time of the answers does.
+#[test]
+fn what_others_cached_stays_also_where_nobody_tells() {
+    if !nix::unistd::geteuid().is_root() {
+        return lacking("root's rights, to become someone who may not ask what is cached");
+    }
+    let storage = SlowStorage::mount(scratch(), &["--latency=20ms", "--allow-other"]);
+    flat_file(64);
+    let file = storage.path().join("flat-64M");
+    // The second half: by then it is known how long the storage takes.
+    let read_second_half = || {
+        let mut half = vec![0; 32 << 20];
+        fs::File::open(&file).unwrap().read_exact_at(&mut half, 32 << 20).unwrap();
+        storage.bytes_of("flat-64M")
+    };
+    if read_second_half().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(scratch()).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let (supervisor, reader) = (folder.path().join("precache-run"), folder.path().join("map-reader"));
+    fs::copy(precache_run(), &supervisor).unwrap();
+    fs::copy(program("map-reader"), &reader).unwrap();
+    let report = folder.path().join("report.json");
+    let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    let options = ["-q", "--cache-limit=1M", "--size=8M", "--distance=1M", "--report"];
+    let mut command = Command::new(as_nobody[0]);
+    command.args(&as_nobody[1..]).arg(supervisor).args(options).arg(&report).arg("--").arg(reader).arg(&file);
+    assert!(command.status().expect("setpriv").success());
+    let report = Report(serde_json::from_slice(&fs::read(report).unwrap()).unwrap());
+    assert_eq!(report.file()["residency"], "unknown", "{:#}", report.0);
+    assert!(report.of_file("dropped") > 16 * MIB, "{:#}", report.0);
+    let before = storage.bytes_of("flat-64M");
+    let again = read_second_half().zip(before).map(|(after, before)| after - before);
+    // On a busy machine some answers of memory take as long as those of storage.
+    assert!(again.is_none_or(|again| again <= 8 * MIB), "{again:?} bytes are fetched again: {:#}", report.0);
 }
 
 /// A memory cgroup of version 1, gone when this drops.

@@ -76,6 +76,11 @@ impl Filling {
         self.choice().answer(index, bytes, now);
     }
 
+    /// A chunk that was cached already: it says nothing of the engine.
+    pub fn take_back(&self, way: Way, now: Duration) {
+        self.choice().take_back(self.index(way), now);
+    }
+
     /// A chunk on which the engine had no effect; if that is so for most of them, it is not asked again.
     pub fn miss(&self, way: Way, now: Duration) {
         let index = self.index(way);

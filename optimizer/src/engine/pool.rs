@@ -251,7 +251,13 @@ impl Flight<'_> {
         let mut state = self.inner.lock();
         // Under the lock: answers are told in the order of their times.
         let now = self.inner.now();
+        let path = state.congestion.estimate().map(|estimate| estimate.latency);
         match result {
+            Ok(way) if job.file.residency.was_cached(bytes, now.saturating_sub(sent), path) => {
+                job.account.cached.fetch_add(bytes, Relaxed);
+                job.file.filling.take_back(way, now);
+                job.tell_cached();
+            }
             Ok(way) => {
                 job.account.fetched.fetch_add(bytes, Relaxed);
                 job.file.kept.add(job.chunk.clone());

@@ -9,9 +9,17 @@ use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 /// Linux 6.5; newer than the headers in use. The number is the same on all architectures.
 const SYS_CACHESTAT: libc::c_long = 451;
+
+/// Bytes per second that no storage brings, of one request.
+const OF_MEMORY: f64 = 2e9;
+/// What memory brings to a thread that has to wait for its turn: told apart from storage where the path takes longer, this
+/// many times.
+const HELD_UP: f64 = 250e6;
+const OF_PATH: u32 = 4;
 
 /// The source that can be asked for one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +28,7 @@ pub enum Residency {
     CacheStat,
     /// `preadv2(RWF_NOWAIT)`.
     NoWait,
-    /// Nobody tells: every page is taken to be missing.
+    /// Nobody tells: every page is taken to be missing, until it is answered for as only memory answers.
     Unknown,
 }
 
@@ -53,6 +61,13 @@ impl Residency {
             Self::CacheStat => cached_pages(file, chunk.clone()).is_ok_and(|cached| cached >= pages(chunk)),
             Self::Unknown => false,
         }
+    }
+
+    /// Where nobody tells before: whether so many bytes were cached, as they came in this time over a path of this latency.
+    pub fn was_cached(self, bytes: u64, took: Duration, path: Option<Duration>) -> bool {
+        let comes_at = |rate| bytes as f64 > rate * took.as_secs_f64();
+        let is_too_early = || path.is_some_and(|path| took < path / OF_PATH);
+        self == Self::Unknown && (comes_at(OF_MEMORY) || comes_at(HELD_UP) && is_too_early())
     }
 
     /// What of a part that was dropped is not cached any more, in pieces of so many bytes. Where nobody tells, all of it.
@@ -100,4 +115,21 @@ fn cached_pages(file: &File, range: Range<u64>) -> std::io::Result<u64> {
     // SAFETY: two words to read, five to fill in, as cachestat(2) has them; flags are zero.
     let result = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), answer.as_mut_ptr(), 0) };
     if result == 0 { Ok(answer[0]) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_tell_where_nobody_does() {
+        let microseconds = Duration::from_micros;
+        let was_cached = |took, path| Residency::Unknown.was_cached(128 << 10, microseconds(took), path);
+        assert!(was_cached(30, None) && !was_cached(300, None));
+        // A thread that had to wait for its turn.
+        assert!(was_cached(300, Some(microseconds(2000))) && !was_cached(300, Some(microseconds(1000))));
+        // The path has become a shorter one.
+        assert!(!was_cached(2000, Some(microseconds(40_000))));
+        assert!(!Residency::CacheStat.was_cached(128 << 10, microseconds(30), None));
+    }
 }

@@ -98,6 +98,17 @@ impl Choice {
         self.choose();
     }
 
+    /// A chunk that was sent this way was there already: another one is tried for it.
+    pub fn take_back(&mut self, way: usize, now: Duration) {
+        let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return };
+        trial.sent -= 1;
+        trial.in_flight -= 1;
+        if trial.in_flight > 0 {
+            trial.busy += now.saturating_sub(trial.busy_since);
+        }
+        trial.busy_since = now;
+    }
+
     /// The way does not work on this file: it is not taken again.
     pub fn fail(&mut self, way: usize, now: Duration) {
         self.settle(way, 0, now);
@@ -187,6 +198,18 @@ mod tests {
             let trial = TRIAL as usize * times.len() + depth;
             prop_assert!(taken[trial.min(taken.len())..].iter().all(|&way| way == chosen));
         }
+    }
+
+    /// The slower one is not taken for the faster one because what it was tried on was there already.
+    #[test]
+    fn what_was_there_already_says_nothing() {
+        let mut choice = among(2);
+        for now in (0..50).map(|n| Duration::from_micros(n * 10)) {
+            assert_eq!(send(&mut choice, now), 0);
+            choice.take_back(0, now + Duration::from_micros(5));
+        }
+        fill(&mut choice, &[900, 100], 2, 60);
+        assert_eq!(choice.chosen(), Some(1));
     }
 
     #[test]
