@@ -42,7 +42,7 @@ fn a_memory_group_bounds_the_cache() {
 fn two_readers_of_one_file_keep_within_the_limit() {
     let (storage, file) = flat_on(&["--latency=1ms", "--bandwidth=800M"]);
     let reader =
-        format!("'{}' '{}' --epochs=3 --compute-us-per-mb=2000", program("map-reader").display(), file.display());
+        format!("'{}' '{}' --epochs=3 --compute-us-per-mb=4000", program("map-reader").display(), file.display());
     let both = Program::new(["sh", "-c", &format!("{reader} & {reader}; wait")]);
     let (left, report) = both.under(&["--cache-limit=128M", "--size=8M", "--distance=1M"]);
     assert!(left.status.success());
@@ -50,7 +50,8 @@ fn two_readers_of_one_file_keep_within_the_limit() {
     assert_holds_what_it_tells(&file, &report);
     assert!(cached(&file) <= 160 * MIB, "{} MiB are cached, {:#}", cached(&file) / MIB, report.0);
     let share = storage.bytes_of("flat-192M").map(|bytes| bytes as f64 / (192 * MIB) as f64);
-    assert!(share.is_none_or(|share| (1.3..2.4).contains(&share)), "{share:?} of the file in {:#}", report.0);
+    // If one falls far behind the other, each fetches what does not fit by itself.
+    assert!(share.is_none_or(|share| (1.3..3.4).contains(&share)), "{share:?} of the file in {:#}", report.0);
 }
 
 /// Of a private mapping that may be written to nothing is let go of, and nothing counts as dropped while it is there.
