@@ -4,7 +4,7 @@ use precache_tests::programs::{compile, program};
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, lmdb, scratch};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes fetched while this reads, where they are counted, and the report.
 fn read(folder: &Path, reader: &str, file: &str, arguments: &str, options: &[&str]) -> (Option<u64>, Report) {
@@ -22,6 +22,19 @@ fn flat(arguments: &str) -> (Option<u64>, Report) {
     read(file.parent().unwrap(), "map-reader", file.file_name().unwrap().to_str().unwrap(), arguments, &[])
 }
 
+/// One of the programs beside this file.
+fn compiled(name: &str, options: &[&str]) -> PathBuf {
+    let program = scratch().join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("filling/programs/{name}.c"));
+    compile(&source, &program, options).expect("cc compiles it");
+    program
+}
+
+/// With `flat-256M`.
+fn slow_flat() -> SlowStorage {
+    SlowStorage::mount(flat_file(256).parent().unwrap(), &["--latency=1ms", "--bandwidth=800M"])
+}
+
 /// That of what was read much was fetched ahead, how much depends on who else uses the machine; and not much was fetched
 /// beside it.
 fn assert_served((fetched, report): (Option<u64>, Report), bytes: u64, most: f64) {
@@ -33,6 +46,28 @@ fn assert_served((fetched, report): (Option<u64>, Report), bytes: u64, most: f64
 fn strided_records_are_fetched_without_the_gaps() {
     assert_served(flat("--stride 800K --record 200K"), (256 << 20) / 4, 1.3);
     assert_served(flat("--stride 400K --record 200K"), (256 << 20) / 2, 1.3);
+}
+
+/// As workers that share a file batch by batch.
+#[test]
+fn long_records_are_fetched_without_the_gaps() {
+    let file = flat_file(256);
+    let (folder, name) = (file.parent().unwrap(), file.file_name().unwrap().to_str().unwrap());
+    let options = ["--size=4M", "--distance=1M"];
+    assert_served(read(folder, "map-reader", name, "--stride 12800K --record 3200K", &options), (256 << 20) / 4, 1.7);
+}
+
+/// Each of them leaves out what the others read, together they leave out nothing.
+#[test]
+fn threads_that_take_turns_are_served() {
+    let storage = slow_flat();
+    let words = [
+        compiled("threads_in_turns", &["-pthread"]).into_os_string(),
+        storage.path().join("flat-256M").into_os_string(),
+    ];
+    let (left, report) = Program::new(words).under(&[]);
+    assert!(left.status.success(), "{left:?}");
+    assert_served((storage.bytes_of("flat-256M"), report), 256 << 20, 1.01);
 }
 
 #[test]
@@ -76,12 +111,9 @@ fn random_access_costs_no_bytes() {
 /// out: by the third checkpoint that it leaves out, and so within a few windows' length.
 #[test]
 fn a_reader_that_begins_to_skip_is_noticed() {
-    let program = scratch().join("from_all_to_one_of_four");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("filling/programs/from_all_to_one_of_four.c");
-    compile(&source, &program, &[]).expect("cc compiles it");
-    let file = flat_file(256);
-    let storage = SlowStorage::mount(file.parent().unwrap(), &["--latency=1ms", "--bandwidth=800M"]);
-    let words = [program.into_os_string(), storage.path().join(file.file_name().unwrap()).into_os_string()];
+    let storage = slow_flat();
+    let words =
+        [compiled("from_all_to_one_of_four", &[]).into_os_string(), storage.path().join("flat-256M").into_os_string()];
     let (left, report) = Program::new(words).under(&["--size=8M", "--distance=1M"]);
     assert!(left.status.success(), "{left:?}");
     let (bytes, gaps) = ((128 + 128 / 4) << 20, (128 / 4 * 3) << 20);

@@ -178,7 +178,7 @@ pub struct Watch {
     /// ... up to here checkpoints are non-triggering.
     pub quiet_high: AtomicU64,
     /// 1 for a reader that trips exactly at checkpoints for as long as it goes on as it did: what it does elsewhere is not
-    /// quiet.
+    /// quiet, and what it leaps over stays closed.
     pub is_exact: AtomicU64,
     /// 1 for a reader that goes toward lower offsets.
     pub is_backward: AtomicU64,

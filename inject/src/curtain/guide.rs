@@ -12,6 +12,8 @@ pub struct Guide {
     /// Where the order of reading is known.
     pub known: Span,
     pub is_backward: bool,
+    /// Whether what it leaps over is to stay closed.
+    pub is_exact: bool,
     /// Where the optimizer wants to hear from the reader; `u64::MAX`: nowhere.
     pub checkpoints: [u64; WATCHED],
 }
@@ -26,7 +28,8 @@ impl Guide {
             *checkpoint = told.checked_sub(start).map_or(u64::MAX, |told| told - told % PAGE);
         }
         let known = Span { start: relative(watch.low.load(Relaxed)), end: relative(watch.high.load(Relaxed)) };
-        Self { known, is_backward: watch.is_backward.load(Relaxed) != 0, checkpoints }
+        let [is_backward, is_exact] = [&watch.is_backward, &watch.is_exact].map(|flag| flag.load(Relaxed) != 0);
+        Self { known, is_backward, is_exact, checkpoints }
     }
 }
 

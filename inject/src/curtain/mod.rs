@@ -90,6 +90,11 @@ pub struct Curtain {
     rearmed: u64,
     judged: u32,
     carried: u32,
+    /// Streams that began, and those of them that did so near the trip before.
+    begun: u32,
+    near: u32,
+    /// Blocks judged since the curtain was drawn.
+    blocks: u32,
     /// Clock of the first trip of the block being judged.
     since: u64,
     looks: u32,
@@ -113,6 +118,9 @@ impl Curtain {
             judged: 0,
             since: 0,
             carried: 0,
+            begun: 0,
+            near: 0,
+            blocks: 0,
             looks: 0,
             state: State::Drawn,
         }
@@ -148,6 +156,7 @@ impl Curtain {
         self.forget();
         self.recent.fill(u64::MAX);
         (self.rearmed, self.judged, self.since, self.carried) = (0, 0, 0, 0);
+        (self.begun, self.near, self.blocks) = (0, 0, 0);
     }
 
     /// Whether nothing of the span can be protected.
@@ -203,6 +212,7 @@ impl Curtain {
         let carried = self.streams.carry_on(at, self.distance, guide.is_some(), is_backward);
         let is_expected = guide.is_some() && carried.is_some();
         let Carried { stream, from, to } = carried.unwrap_or_else(|| {
+            self.note_begin(at);
             let stream = self.streams.begin(at);
             Carried { stream, from: step.start, to: step.end }
         });
@@ -211,8 +221,14 @@ impl Curtain {
             Span { start: self.checkpoint_before(at, told), end: to.max(at + PAGE) }
         } else {
             let end = self.checkpoint_after(at, if guide.is_some() { u32::MAX } else { run }, told);
-            // The step in which it began is open from its start.
-            Span { start: if from == at && guide.is_none() { step.start } else { from }, end }
+            let start = match guide {
+                // The step in which it began is open from its start.
+                None if from == at => step.start,
+                // Another thread may be about to read it.
+                Some(guide) if guide.is_exact => at,
+                _ => from,
+            };
+            Span { start, end }
         };
         self.streams.expect(stream, open.start, open.end);
         if guide.is_some() && !is_backward {

@@ -8,6 +8,11 @@ use precache_contract::PAGE;
 const BLOCK: u32 = 64;
 const CARRIED: u32 = 16;
 
+/// Threads that read in turns begin their records near each other. After so many blocks the optimizer has told them by what
+/// they have read together, or they are none.
+const TURNS: u32 = 5;
+const NEAR: u64 = 8 << 20;
+
 /// A trip carries a stream on from this run length.
 pub const RUN: u32 = 8;
 
@@ -45,8 +50,10 @@ impl Curtain {
             return Verdict::Follow;
         }
         let now = clock.now();
-        let random = self.carried < CARRIED || now == self.since;
-        (self.judged, self.carried) = (0, 0);
+        self.blocks += 1;
+        let may_be_turns = 4 * self.near >= 3 * self.begun && self.blocks < TURNS;
+        let random = self.carried < CARRIED && !may_be_turns || now == self.since;
+        (self.judged, self.carried, self.begun, self.near) = (0, 0, 0, 0);
         if !random {
             return Verdict::Follow;
         }
@@ -62,6 +69,12 @@ impl Curtain {
             }
         }
         if self.looks == LOOKS { Verdict::GivenUp } else { Verdict::Random }
+    }
+
+    /// A stream begins at `at`.
+    pub(super) fn note_begin(&mut self, at: u64) {
+        self.begun += 1;
+        self.near += u32::from(self.recent[1].abs_diff(at) <= NEAR);
     }
 
     /// Distance between the sentinels of a mapping that is not followed.
@@ -87,6 +100,7 @@ impl Curtain {
 
     pub(super) fn draw_again(&mut self, apply: &mut dyn FnMut(Action)) {
         self.state = State::Drawn;
+        self.blocks = 0;
         self.whole().without(&self.recent, &mut |span| apply(Action::Close(span)));
     }
 }

@@ -86,6 +86,12 @@ impl Streams {
             self.trip(stream, at);
             return Some(carried);
         }
+        if is_known && !is_backward {
+            let passed = streams().find(|(_, s)| at < s.position && s.position - at <= REACH);
+            if let Some((stream, _)) = passed {
+                return Some(Carried { stream, from: at, to: at });
+            }
+        }
         let jumping = streams().filter(|(_, s)| {
             let (predicted, tolerance) = s.predicted();
             // Among many streams one would fit by chance.
@@ -136,7 +142,9 @@ impl Streams {
     /// What has been opened around the stream's last trip.
     pub fn expect(&mut self, stream: usize, low: u64, next: u64) {
         if let Some(stream) = self.table.items_mut().get_mut(stream) {
-            (stream.low, stream.next) = (low, next);
+            // What lies behind its last trip was opened for another thread.
+            stream.next = if next > stream.position || low < stream.low { next } else { stream.next };
+            stream.low = low;
         }
     }
 }

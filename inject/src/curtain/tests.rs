@@ -21,7 +21,7 @@ struct Machine {
 fn guide(is_backward: bool, told: &[u64]) -> Guide {
     let mut checkpoints = [u64::MAX; precache_contract::segment::WATCHED];
     checkpoints.iter_mut().zip(told).for_each(|(checkpoint, &told)| *checkpoint = told);
-    Guide { known: Span { start: 0, end: u64::MAX }, is_backward, checkpoints }
+    Guide { known: Span { start: 0, end: u64::MAX }, is_backward, is_exact: false, checkpoints }
 }
 
 impl Machine {
@@ -84,10 +84,11 @@ proptest! {
     fn recent_pages_stay_open(
         method in method(), distance in 1u64..300, touches in prop::collection::vec(0usize..5000, 1..600),
         told in prop::collection::vec(0u64..5000, 0..3), known in any::<bool>(), is_backward in any::<bool>(),
+        is_exact in any::<bool>(),
     ) {
         let mut machine = Machine::new(5000, distance, method);
         let told: Vec<_> = told.iter().map(|page| page * PAGE).collect();
-        machine.guides.extend(known.then(|| guide(is_backward, &told)));
+        machine.guides.extend(known.then(|| Guide { is_exact, ..guide(is_backward, &told) }));
         let mut recent: Vec<usize> = Vec::new();
         for touch in touches {
             if machine.touch(touch) {
@@ -108,10 +109,10 @@ proptest! {
     fn every_instruction_gets_on(
         method in method(), distance in 1u64..300,
         needs in prop::collection::vec(0usize..5000, 1..200), before in prop::collection::vec(0usize..5000, 0..200),
-        stride in 0usize..40, known in any::<bool>(), is_backward in any::<bool>(),
+        stride in 0usize..40, known in any::<bool>(), is_backward in any::<bool>(), is_exact in any::<bool>(),
     ) {
         let mut machine = Machine::new(20_000, distance, method);
-        machine.guides.extend(known.then(|| guide(is_backward, &[])));
+        machine.guides.extend(known.then(|| Guide { is_exact, ..guide(is_backward, &[]) }));
         for page in before {
             machine.touch(page);
         }

@@ -9,12 +9,16 @@ mod advised;
 mod course;
 mod learning;
 mod request;
+mod runs;
 mod thresholds;
+mod turns;
 
 use self::advised::Advised;
 use self::course::{Course, Stream};
 use self::learning::{LONG, Learning};
+use self::runs::Runs;
 pub use self::thresholds::Thresholds;
+use self::turns::Trail;
 use super::congestion::Estimate;
 use super::plan::Plan;
 use super::storage::{Pace, Storage};
@@ -57,6 +61,8 @@ pub struct Streams {
     farthest: u64,
     /// Trips for which readers go in small steps: one of them does not go as it went.
     close_up: u32,
+    trail: Trail,
+    runs: Runs,
     streams: Vec<Stream>,
     advised: Advised,
     short: learning::ShortRuns,
@@ -87,6 +93,8 @@ impl Streams {
             is_distance_auto,
             farthest: u64::MAX,
             close_up: 0,
+            trail: Trail::default(),
+            runs: Runs::default(),
             streams: Vec::new(),
             advised: Advised::default(),
             short: Default::default(),
@@ -131,15 +139,19 @@ impl Streams {
 
     /// A reader touched the protected page at this file offset; `now` is a clock's reading.
     pub fn observe(&mut self, offset: u64, now: Duration) -> Decision {
-        let Some(position) = self.plan.position(offset) else { return Decision::default() };
+        let Some(mut position) = self.plan.position(offset) else { return Decision::default() };
         let mut decision = Decision::default();
         self.close_up = self.close_up.saturating_sub(1);
-        let index = match self.stream_at(position) {
+        let mut was_unknown = false;
+        let mut index = match self.stream_at(position) {
             Some(index) if self.streams[index].last == position => return decision,
             Some(index) => {
+                was_unknown = !self.streams[index].is_known();
                 self.go_on(index, position, &mut decision);
+                self.note_run(index, position, was_unknown);
                 index
             }
+            None if self.is_made_up_for(position, &mut decision) => return decision,
             None => {
                 decision.over = self.let_others_age();
                 match self.finished_pass_from(position) {
@@ -149,7 +161,10 @@ impl Streams {
                     }
                     None => {
                         let course = match self.course_from(position) {
-                            Course::Unknown => self.course_by_word(position),
+                            Course::Unknown => match self.course_by_runs(position) {
+                                Course::Unknown => self.course_by_word(position),
+                                known => known,
+                            },
                             known => known,
                         };
                         self.begin(position, course, &mut decision.over)
@@ -157,6 +172,15 @@ impl Streams {
                 }
             }
         };
+        self.trail.push(position);
+        let seems_to_skip = was_unknown && matches!(self.streams[index].course, Course::Strided { .. });
+        if was_unknown
+            && !self.advised.is_random(offset)
+            && let Some(covered) = self.trail.covered(seems_to_skip)
+        {
+            position = covered.end - STEP;
+            index = self.read_in_turns(index, covered, &mut decision);
+        }
         let stream = &mut self.streams[index];
         (stream.last, stream.idle, self.latest) = (position, 0, Some(stream.id));
         stream.spacings = [stream.spacings[1], self.distance];
@@ -223,6 +247,8 @@ impl Streams {
             learning,
             course,
             windows: None,
+            spread: 0,
+            made_up: 0,
             pace,
             spacings: [self.distance; 2],
             idle: 0,

@@ -7,6 +7,7 @@ mod changes;
 #[allow(dead_code, reason = "the simulation needs less of it than the library")]
 mod curtain;
 mod machine;
+mod turns;
 
 use self::machine::Machine;
 use crate::policy::congestion::Estimate;

@@ -3,19 +3,23 @@
 use super::learning::{LONG, Learning, Step};
 use super::thresholds::Thresholds;
 use super::{Decision, StreamId, Streams};
-use crate::policy::storage::{Pace, SMALLEST_DISTANCE};
+use crate::policy::storage::{Pace, SMALLEST_DISTANCE, Storage};
 use crate::policy::stride::{Asked, Place, Probe, Stride};
 use crate::policy::window::Windows;
 use precache_contract::{PAGE, STEP, STEPS};
+use std::ops::Range;
 
 /// How far behind a checkpoint a reader that skips may touch its first byte.
-const SKIP: u64 = 1 << 20;
+pub(super) const SKIP: u64 = 1 << 20;
 
 /// Checkpoints that a reader may miss because other threads open them.
 const LEAPS: u64 = 4;
 
 /// Trips in a row that are not where the course says, after which it is learned anew.
 const MISSES: u32 = 3;
+
+/// The same where threads read in turns, and the first one often leaps over a checkpoint that another one is about to read.
+const MISSES_IN_TURNS: u32 = 16;
 
 /// Trips in small steps that show a new order: three records and what lies around them.
 const CLOSE_UP: u32 = 4 * STEPS;
@@ -49,6 +53,22 @@ impl Course {
         Self::Strided { stride, asked: Asked::default(), misses: 0, probe: None }
     }
 
+    /// That of a reader of records of a length within these bounds, of which one begins at `position`, and the one before it
+    /// `jump` bytes from there.
+    pub(super) fn by_jumps(storage: &Storage, position: u64, jump: i64, length: Range<u64>) -> Self {
+        let period = jump.unsigned_abs();
+        // Something is left out, or it would be one record.
+        let high = length.end.min(period.saturating_sub(STEP)).max(length.start);
+        // Where that is known roughly, what lies between them may be worth leaving out.
+        let likely = if high - length.start > STEP { length.start } else { length.end };
+        let gap = period.saturating_sub(likely);
+        if gap < PAGE || storage.fetches_gaps(likely, gap) {
+            Self::Dense { is_backward: jump < 0 }
+        } else {
+            Self::strided(Stride::new(position, jump, length.start..high))
+        }
+    }
+
     /// That of a pass from `position` on like the one that this is the course of.
     pub(super) fn again_from(&self, position: u64) -> Self {
         match self.clone() {
@@ -70,6 +90,10 @@ pub(super) struct Stream {
     pub(super) learning: Learning,
     pub(super) course: Course,
     pub(super) windows: Option<Windows>,
+    /// How far apart the threads are that read it in turns; 0: there is one.
+    pub(super) spread: u64,
+    /// Trips, after it, in what it left out.
+    pub(super) made_up: u32,
     pub(super) pace: Pace,
     /// Spacing of checkpoints at its last trip but one and at its last: its next one was placed by either, as what is told
     /// arrives late.
@@ -112,7 +136,7 @@ impl Streams {
                 ahead <= STEP || on_grid || (stream.learning.has_run_long() && ahead <= SKIP)
             }
             Course::Forward { .. } | Course::Dense { is_backward: false } => {
-                ahead <= self.to_checkpoint(stream) + SKIP || (leaps && self.is_checkpoint(position))
+                ahead <= self.to_checkpoint(stream) + SKIP.max(stream.spread) || (leaps && self.is_checkpoint(position))
             }
             Course::Dense { is_backward: true } => ahead <= spacing + SKIP || leaps && self.is_checkpoint(position),
             Course::Strided { stride, .. } => {
@@ -169,7 +193,9 @@ impl Streams {
         let at_checkpoint = self.is_checkpoint(position);
         let is_in_place = self.is_in_place(&self.streams[index], position);
         let storage = self.storage;
-        let room = self.room_after(position);
+        // From there on it goes in leaps, up to a checkpoint.
+        let is_long = self.streams[index].learning.faults() >= STEPS;
+        let room = if is_long { self.distance } else { self.room_after(position) };
         let is_random = self.advised.is_random(self.plan.offset(position));
         let (mut is_lost, mut leaves_nothing_out) = (false, false);
         let stream = &mut self.streams[index];
@@ -184,15 +210,10 @@ impl Streams {
                     }
                 }
                 Step::Strided { jump, length } => {
-                    let gap = jump.unsigned_abs().saturating_sub(length.end);
-                    let is_dense = gap < PAGE || storage.fetches_gaps(length.end, gap);
                     stream.windows = None;
                     stream.first = position;
                     self.close_up = 0;
-                    stream.course = match is_dense {
-                        true => Course::Dense { is_backward: jump < 0 },
-                        false => Course::strided(Stride::new(position, jump, length)),
-                    };
+                    stream.course = Course::by_jumps(&storage, position, jump, length);
                 }
             },
             Course::Dense { .. } => {}
@@ -203,7 +224,7 @@ impl Streams {
                 } else if !is_in_place && ahead > STEP {
                     *misses += 1;
                 }
-                is_lost = *misses >= MISSES;
+                is_lost = *misses >= if stream.spread > 0 { MISSES_IN_TURNS } else { MISSES };
             }
             Course::Strided { stride, asked, misses, probe } => {
                 if let Some(probe) = probe.take_if(|probe| probe.at <= position) {
@@ -264,7 +285,7 @@ impl Streams {
         let stream = &mut self.streams[index];
         decision.over.push(stream.id);
         (stream.course, stream.windows, stream.first) = (Course::Unknown, None, position);
-        stream.pace = Pace::default();
+        (stream.pace, stream.spread, stream.made_up) = (Pace::default(), 0, 0);
         stream.learning = Learning::begin(position, room, None);
     }
 }

@@ -94,6 +94,11 @@ impl Learning {
         if is_certain { Step::Strided { jump, length } } else { Step::Learning }
     }
 
+    /// Where the record being read began.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
     pub fn faults(&self) -> u32 {
         self.faults
     }

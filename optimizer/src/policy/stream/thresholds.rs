@@ -6,6 +6,9 @@ use precache_contract::segment::WATCHED;
 use precache_contract::{PAGE, STEP};
 use std::ops::Range;
 
+/// Bytes that a reader goes by while it is of interest whether others read what it leaves out.
+const WATCHED_GAPS: u64 = 64 << 20;
+
 /// Where the handler should go by checkpoints and wake us for one stream, as file offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
@@ -13,7 +16,8 @@ pub struct Thresholds {
     pub known: Range<u64>,
     /// Where checkpoints are non-triggering.
     pub quiet: Range<u64>,
-    /// Only those there that are where they were placed: a trip elsewhere says that the reader does not go on as it did.
+    /// Only those there that are where they were placed: a trip elsewhere says that the reader does not go on as it did. And what
+    /// it leaps over stays closed, to show whether others read it.
     pub is_exact: bool,
     pub is_backward: bool,
     /// Checkpoints beside the grid; `u64::MAX`: none.
@@ -37,7 +41,11 @@ impl Streams {
                 Course::Forward { misses, probe } => (*misses > 0, *probe),
                 Course::Unknown | Course::Dense { .. } => (false, None),
             };
-            let is_exact = matches!(&stream.course, Course::Forward { .. });
+            let is_exact = match &stream.course {
+                Course::Forward { .. } => true,
+                Course::Strided { stride, .. } => !stride.is_backward && stream.last - stream.first < WATCHED_GAPS,
+                Course::Unknown | Course::Dense { .. } => false,
+            };
             let is_backward = stream.is_backward();
             let (known, checkpoints) = if is_backward {
                 let first = self.plan.offset(stream.first.max(length.saturating_sub(windows.start()))) + STEP;
