@@ -5,9 +5,14 @@ use crate::{advice, interpose, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
 
-/// Linux 5.14. Both stop with EFAULT at a protected page.
+/// Advice that changes the mapping itself, so that the program manages it from then on: populating (Linux 5.14) stops with
+/// EFAULT at a protected page, a forked child does not have the mapping, guard regions (Linux 6.13) are the program's own.
+const CHANGING: [c_int; 5] =
+    [MADV_POPULATE_READ, MADV_POPULATE_WRITE, libc::MADV_DONTFORK, MADV_GUARD_INSTALL, MADV_GUARD_REMOVE];
 const MADV_POPULATE_READ: c_int = 22;
 const MADV_POPULATE_WRITE: c_int = 23;
+const MADV_GUARD_INSTALL: c_int = 102;
+const MADV_GUARD_REMOVE: c_int = 103;
 
 fn failed() -> *mut c_void {
     libc::MAP_FAILED
@@ -50,7 +55,7 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
 #[inline(never)] // One copy is enough for all who call this.
 pub fn advise(address: *const c_void, length: usize, number: c_int, call: &dyn Fn() -> c_int) -> c_int {
     let (start, end) = (address as usize, (address as usize).saturating_add(length));
-    if [MADV_POPULATE_READ, MADV_POPULATE_WRITE].contains(&number) {
+    if CHANGING.contains(&number) {
         return change(Change::Other, address, length, call);
     }
     let result = call();
@@ -58,6 +63,16 @@ pub fn advise(address: *const c_void, length: usize, number: c_int, call: &dyn F
         preserving_errno(|| advice::about_memory(advice, start, end));
     }
     result
+}
+
+/// process_madvise(2). What it changes is rarely this process, and never looked up.
+pub fn advise_process(number: c_int, call: impl FnOnce() -> isize) -> isize {
+    if CHANGING.contains(&number) { change(Change::Other, core::ptr::null(), usize::MAX, call) } else { call() }
+}
+
+/// shmat(2). In place of how much the segment comes to lie is not asked: that is rare.
+pub fn attach<T>(address: *const c_void, flags: c_int, call: impl FnOnce() -> T) -> T {
+    if flags & libc::SHM_REMAP != 0 { change(Change::Other, address, usize::MAX, call) } else { call() }
 }
 
 /// mmap(2): the program's call, then ours. `call` leaves out the flags that it is given.
@@ -159,6 +174,14 @@ interpose! {
         -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
         change(Change::Other, address, length, || unsafe { next(address, length, protection, page, flags) })
+    }
+}
+
+interpose! {
+    /// shmat(2).
+    fn shmat(segment: c_int, address: *const c_void, flags: c_int) -> *mut c_void; missing failed(); |next| {
+        // SAFETY: the program's own call.
+        attach(address, flags, || unsafe { next(segment, address, flags) })
     }
 }
 

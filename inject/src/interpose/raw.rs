@@ -3,7 +3,7 @@
 
 use super::advice::{advise_file, read_ahead};
 use super::buffers::{parts_of, with, with_buffer};
-use super::memory::{Change, advise, change, map};
+use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::messages::{parts_of_message, parts_of_messages};
 use super::programs::execute_target;
 use crate::sanitizer::{List, Target};
@@ -94,6 +94,9 @@ extern "C" fn pass(number: c_long, _: c_long, buffer: c_long, length: c_long) ->
             | libc::SYS_mprotect
             | libc::SYS_pkey_mprotect
             | libc::SYS_madvise
+            | libc::SYS_process_madvise
+            | libc::SYS_mseal
+            | libc::SYS_shmat
             | libc::SYS_fadvise64
             | libc::SYS_readahead
             | libc::SYS_mlock
@@ -167,9 +170,12 @@ unsafe extern "C" fn concerned(
             | libc::SYS_pkey_mprotect
             | libc::SYS_mlock
             | libc::SYS_mlock2
+            | libc::SYS_mseal
             | libc::SYS_remap_file_pages => change(Change::Other, address, length, call),
             libc::SYS_mlockall => change(Change::Other, core::ptr::null(), usize::MAX, call),
             libc::SYS_madvise => advise(address, length, c as c_int, &|| call() as c_int) as isize,
+            libc::SYS_process_madvise => advise_process(d as c_int, call),
+            libc::SYS_shmat => attach(b as *const c_void, c as c_int, call),
             libc::SYS_fadvise64 => advise_file(a as c_int, b, c, d as c_int, || call() as c_int) as isize,
             libc::SYS_readahead => read_ahead(a as c_int, b, c as usize, call),
             libc::SYS_io_uring_setup | libc::SYS_io_setup => {
