@@ -8,7 +8,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
 use precache_contract::enrolment::{Enrolment, Kind, LockNote};
-use precache_contract::segment::{Refusal, Segment};
+use precache_contract::segment::{Refusal, Segment, Watch};
 
 /// The segment of this process; null before the first data file is mapped.
 static SEGMENT: AtomicPtr<Segment> = AtomicPtr::new(core::ptr::null_mut());
@@ -219,6 +219,11 @@ pub fn find_listener() -> Listener {
     enrol(socket, optimizer, &claim).map_or(Listener::Nobody, Listener::Another)
 }
 
+#[inline(never)] // Of the loop over all of them, it would be unrolled.
+fn clear(watch: &Watch) {
+    watch.clear();
+}
+
 /// Fills in the mapping's slot of the segment.
 pub fn describe(segment: &Segment, held: &Held) {
     let Some(shared) = segment.mappings.get(held.slot()) else { return };
@@ -234,9 +239,7 @@ pub fn describe(segment: &Segment, held: &Held) {
     shared.presence.clear();
     shared.letting_go.met.store(shared.letting_go.asked.load(Relaxed), Relaxed);
     shared.distance.store(0, Relaxed);
-    for watch in &shared.watches {
-        watch.clear();
-    }
+    shared.watches.iter().for_each(clear);
     shared.generation.store(held.generation(), Release);
 }
 
