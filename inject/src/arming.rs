@@ -265,6 +265,13 @@ pub fn give_up(why: Refusal) {
     handler::give_up(why);
 }
 
+/// The same, and nothing is closed any more when this returns.
+pub fn open_all(why: Refusal) {
+    settle_inheritance();
+    let _quiet = sys::Quiet::begin();
+    handler::open_everything(why);
+}
+
 /// Mappings on their way out of the table, from before the call that changes them until after it.
 pub struct Departure {
     leaving: [Option<Leaving>; MAPPINGS],

@@ -3,7 +3,7 @@
 //! Kept as the action of the signal that stands in for SIGSEGV ([`super::stand_in`]): of this process alone, as the
 //! kernel keeps actions, even where a vfork child shares all memory with its parent.
 
-use super::forward::open_everything;
+use super::open_everything;
 use super::stand_in::STAND_IN;
 use crate::fork_gate::Shut;
 use crate::next;

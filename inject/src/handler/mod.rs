@@ -14,6 +14,7 @@ mod trip;
 
 use core::ffi::{c_int, c_void};
 
+pub use forward::open_everything;
 pub use trip::{adopt, give_up, hit_for_call};
 
 /// Called by the kernel with all signals blocked: on SIGSEGV, whoever caused it.

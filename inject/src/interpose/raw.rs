@@ -7,7 +7,7 @@ use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::messages::{parts_of_message, parts_of_messages};
 use super::programs::execute_target;
 use crate::sanitizer::{List, Target};
-use crate::{past_libc, registry};
+use crate::{arming, past_libc, registry, sys};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
 
@@ -59,7 +59,10 @@ pub unsafe extern "C" fn syscall() {
 }
 
 /// The address of the next `syscall`, if the call has nothing to do with us; else null.
-extern "C" fn pass(number: c_long, _: c_long, buffer: c_long, length: c_long) -> *mut c_void {
+extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long) -> *mut c_void {
+    if number == libc::SYS_clone3 && !registry::is_empty() {
+        before_clone(first as usize);
+    }
     let is_one_buffer = matches!(
         number,
         libc::SYS_read
@@ -111,6 +114,18 @@ extern "C" fn pass(number: c_long, _: c_long, buffer: c_long, length: c_long) ->
             | libc::SYS_execveat
     );
     if is_ours { core::ptr::null_mut() } else { NEXT.address().unwrap_or(core::ptr::null_mut()) }
+}
+
+/// A child without our handler, as without any of its parent's, is to meet no checkpoint.
+#[cold]
+#[inline(never)]
+fn before_clone(arguments: usize) {
+    const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
+    // Flags come first (clone3(2)). SAFETY: it can be read.
+    let flags = || unsafe { (arguments as *const u64).read_unaligned() };
+    if sys::can_access(arguments, false) && flags() & CLONE_CLEAR_SIGHAND != 0 {
+        arming::open_all(Refusal::Executing);
+    }
 }
 
 /// Whether this operation of seccomp(2) forbids anything.

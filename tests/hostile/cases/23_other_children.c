@@ -1,5 +1,5 @@
-/* Expected: children of vfork, posix_spawn, system, popen, clone with shared memory and without, and _Fork read closed pages
- * before they execute or end, and the parent reads on. */
+/* Expected: children of vfork, posix_spawn, system, popen, clone with shared memory and without, with no signal handler of its
+ * parent's, and _Fork read closed pages before they execute or end, and the parent reads on. */
 #include "hostile.h"
 #include <sched.h>
 #include <spawn.h>
@@ -56,6 +56,18 @@ int main(int count, char **arguments)
 		if (round == 6)
 			rendezvous();
 	}
+	volatile unsigned char *other = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
+	for (int round = 0; round < 3; round++) {
+		read_pages(other, round * 9 * MIB, (round * 9 + 4) * MIB);
+		/* CLONE_CLEAR_SIGHAND, and the signal at the end. */
+		unsigned long long how[8] = { round < 2 ? 1ULL << 32 : 0, 0, 0, 0, SIGCHLD };
+		base = other;
+		pid_t child = syscall(SYS_clone3, how, sizeof how);
+		if (child == 0)
+			_exit(shares((void *)(size_t)((round * 9 + 8) * MIB)));
+		end_of("clone3", child);
+	}
+	printf("%ld\n", syscall(SYS_clone3, NULL, 64L));
 	for (int i = 0; i < 10; i++) {
 		char line[8] = "";
 		FILE *pipe = popen("echo 5", "r");
