@@ -296,8 +296,6 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
     let _quiet = sys::Quiet::begin();
     let mut departure = Departure { leaving: [const { None }; MAPPINGS] };
     let mut slots = departure.leaving.iter_mut();
-    // What another thread is letting go of may still have handlers at work.
-    registry::await_leaving(address, address.saturating_add(length));
     let end = address.saturating_add(length).checked_next_multiple_of(PAGE as usize).unwrap_or(usize::MAX);
     registry::each_overlapping(address, address.saturating_add(length), |held| {
         let is_part = held.start() < address || end < held.start() + held.length();
@@ -309,5 +307,7 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
             *slot = Some(leaving);
         }
     });
+    // What another thread was letting go of, or was first at, may still have handlers at work.
+    registry::await_leaving(address, address.saturating_add(length));
     Some(departure)
 }

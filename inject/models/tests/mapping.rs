@@ -5,27 +5,34 @@ use loom::sync::Arc;
 use loom::thread;
 use precache_models::lifecycle::{Lifecycle, Turns};
 use precache_models::{AtomicU32, AtomicU64};
+use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 
 /// What is at an address.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 enum Memory {
+    #[default]
     Ours,
     /// Unmapped by the program, and used for something else.
     TheProgram,
 }
 
-/// One place in the table and the memory that it stands for. Loom sees to it that nobody looks at the memory while another
+/// One place in the table and the memory that it stands for, in two halves. Loom sees to it that nobody looks at the memory while another
 /// changes it: in the process these are system calls on page tables.
 struct World {
     lifecycle: Lifecycle,
     /// Where the mapping lies.
     start: AtomicU32,
-    memory: UnsafeCell<Memory>,
+    memory: [UnsafeCell<Memory>; 2],
 }
 
 /// Where the mapping lies at first.
 const START: u32 = 1;
+
+/// Which half of it is unmapped.
+const FIRST: Range<usize> = 0..1;
+const SECOND: Range<usize> = 1..2;
+const BOTH: Range<usize> = 0..2;
 
 impl World {
     fn with_one_armed() -> Arc<Self> {
@@ -33,7 +40,7 @@ impl World {
         assert!(lifecycle.claim());
         lifecycle.arm();
         lifecycle.release();
-        Arc::new(Self { lifecycle, start: AtomicU32::new(START), memory: UnsafeCell::new(Memory::Ours) })
+        Arc::new(Self { lifecycle, start: AtomicU32::new(START), memory: Default::default() })
     }
 
     fn covers(&self, address: u32) -> bool {
@@ -42,15 +49,19 @@ impl World {
 
     /// A handler at the end of its trip.
     fn arm_a_checkpoint(&self) {
-        self.memory.with(|memory| {
-            // SAFETY: loom fails if another thread has it now.
-            assert_eq!(unsafe { &*memory }, &Memory::Ours, "memory of the program is protected");
-        });
+        for half in &self.memory {
+            half.with(|memory| {
+                // SAFETY: loom fails if another thread has it now.
+                assert_eq!(unsafe { &*memory }, &Memory::Ours, "memory of the program is protected");
+            });
+        }
     }
 
-    fn reuse_the_address(&self) {
-        // SAFETY: as above.
-        self.memory.with_mut(|memory| unsafe { *memory = Memory::TheProgram });
+    fn reuse_the_address(&self, part: Range<usize>) {
+        for half in &self.memory[part] {
+            // SAFETY: as above.
+            half.with_mut(|memory| unsafe { *memory = Memory::TheProgram });
+        }
     }
 
     /// As `registry::holding` does it.
@@ -63,19 +74,35 @@ impl World {
         }
     }
 
-    /// As `registry::leave` does it, and whoever finds another one at it (`registry::await_leaving`).
-    fn unmap(&self, waits: bool) {
+    /// As `arming::let_go` and then the program do it: `part` is unmapped, and used anew.
+    fn unmap(&self, part: Range<usize>, waits: Waits) {
         let mine = self.lifecycle.hold() && {
+            // The curtain is lifted here.
             let mine = self.lifecycle.mark_leaving();
             self.lifecycle.release();
             mine
         };
-        while waits && self.lifecycle.is_held() {
-            thread::yield_now();
+        // `registry::leave`, and `registry::await_leaving` for whoever finds another one at it. Who would wait does nothing
+        // more: that it looks later, loom tries, too.
+        if waits.includes(mine) && self.lifecycle.is_leaving() && self.lifecycle.is_held() {
+            return;
         }
-        if mine {
-            self.reuse_the_address();
-        }
+        self.reuse_the_address(part);
+    }
+}
+
+/// Who waits for handlers at work.
+#[derive(Clone, Copy, PartialEq)]
+enum Waits {
+    All,
+    /// Who takes the mapping out of the table.
+    First,
+    None,
+}
+
+impl Waits {
+    fn includes(self, is_first: bool) -> bool {
+        self == Self::All || self == Self::First && is_first
     }
 }
 
@@ -85,7 +112,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     bounded.check(model);
 }
 
-fn handlers_and_one_who_unmaps(waits: bool) {
+fn handlers_and_one_who_unmaps(waits: Waits) {
     check(move || {
         let world = World::with_one_armed();
         let handlers: Vec<_> = (0..2)
@@ -94,7 +121,7 @@ fn handlers_and_one_who_unmaps(waits: bool) {
                 thread::spawn(move || world.trip())
             })
             .collect();
-        world.unmap(waits);
+        world.unmap(BOTH, waits);
         handlers.into_iter().for_each(|handler| handler.join().unwrap());
         assert!(!world.lifecycle.is_held());
     });
@@ -102,13 +129,13 @@ fn handlers_and_one_who_unmaps(waits: bool) {
 
 #[test]
 fn who_unmaps_waits_for_handlers() {
-    handlers_and_one_who_unmaps(true);
+    handlers_and_one_who_unmaps(Waits::All);
 }
 
 #[test]
 #[should_panic]
 fn without_the_wait_it_fails() {
-    handlers_and_one_who_unmaps(false);
+    handlers_and_one_who_unmaps(Waits::None);
 }
 
 /// A handler that looks and then acts, holding nothing until it has looked.
@@ -123,7 +150,7 @@ fn a_check_alone_is_not_enough() {
                 other.arm_a_checkpoint();
             }
         });
-        world.unmap(true);
+        world.unmap(BOTH, Waits::All);
         handler.join().unwrap();
     });
 }
@@ -135,7 +162,7 @@ fn a_place_used_again_is_not_taken_for_the_one_before() {
         let world = World::with_one_armed();
         let other = world.clone();
         let handler = thread::spawn(move || other.trip());
-        world.unmap(true);
+        world.unmap(BOTH, Waits::All);
         world.lifecycle.free();
         assert!(world.lifecycle.claim());
         world.start.store(START + 1, Relaxed);
@@ -145,16 +172,29 @@ fn a_place_used_again_is_not_taken_for_the_one_before() {
     });
 }
 
-#[test]
-fn one_of_two_who_unmap_takes_it() {
-    check(|| {
+/// Each of two threads unmaps a half of the mapping, of which a handler may close either.
+fn a_handler_and_two_who_unmap(waits: Waits) {
+    check(move || {
         let world = World::with_one_armed();
-        let other = world.clone();
-        let other = thread::spawn(move || other.unmap(true));
-        world.unmap(true);
+        let (tripping, other) = (world.clone(), world.clone());
+        let handler = thread::spawn(move || tripping.trip());
+        let other = thread::spawn(move || other.unmap(SECOND, waits));
+        world.unmap(FIRST, waits);
         other.join().unwrap();
+        handler.join().unwrap();
         assert!(world.lifecycle.is_leaving() && !world.lifecycle.is_held());
     });
+}
+
+#[test]
+fn both_of_two_who_unmap_wait_for_handlers() {
+    a_handler_and_two_who_unmap(Waits::All);
+}
+
+#[test]
+#[should_panic]
+fn who_comes_second_must_wait_too() {
+    a_handler_and_two_who_unmap(Waits::First);
 }
 
 fn two_who_change_a_curtain(ask: bool) {
