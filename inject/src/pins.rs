@@ -24,7 +24,7 @@ static PLACES: [Place; PINS] = [const { Place { start: AtomicUsize::new(0), end:
 /// Pins of ranges.
 static PINNED: AtomicU32 = AtomicU32::new(0);
 
-/// Pins of everything: each is taken by one exchange, and given back by a store. 0: free, else the [`ERA`] plus one.
+/// Pins of everything: each is taken by one exchange, and given back by a store. 0: free, else 1.
 static WHOLES: [AtomicU32; 16] = [const { AtomicU32::new(0) }; 16];
 
 /// Those for which no place was left.
@@ -34,13 +34,14 @@ static MORE_WHOLES: AtomicU32 = AtomicU32::new(0);
 static ERA: AtomicU32 = AtomicU32::new(0);
 
 /// A range that stays open as long as this exists.
-pub struct Pin(Kind);
+pub struct Pin {
+    kind: Kind,
+    era: u32,
+}
 
 enum Kind {
-    /// From the page at this address on.
-    Range(&'static Place, usize),
-    /// Everything, in this era.
-    Whole(&'static AtomicU32, u32),
+    Range(&'static Place),
+    Whole(&'static AtomicU32),
     WholeWithoutPlace,
 }
 
@@ -48,12 +49,13 @@ enum Kind {
 pub fn pin(start: usize, end: usize) -> Pin {
     const PAGE: usize = precache_contract::PAGE as usize;
     let (start, end) = (start / PAGE * PAGE, end.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX));
+    let era = ERA.load(Relaxed);
     PINNED.fetch_add(1, SeqCst);
     for place in &PLACES {
         // Until the end is known too, other threads see an empty range, which this thread's turn has not come for.
         if place.start.compare_exchange(0, start, SeqCst, Relaxed).is_ok() {
             place.end.store(end, SeqCst);
-            return Pin(Kind::Range(place, start));
+            return Pin { kind: Kind::Range(place), era };
         }
     }
     PINNED.fetch_sub(1, SeqCst);
@@ -62,14 +64,14 @@ pub fn pin(start: usize, end: usize) -> Pin {
 
 /// Pins all memory. Handlers that are in their turn may still close some: see [`crate::registry::await_turns`].
 pub fn everything() -> Pin {
-    let era = ERA.load(Relaxed) + 1;
+    let era = ERA.load(Relaxed);
     for place in &WHOLES {
-        if place.load(Relaxed) == 0 && place.compare_exchange(0, era, SeqCst, Relaxed).is_ok() {
-            return Pin(Kind::Whole(place, era));
+        if place.load(Relaxed) == 0 && place.compare_exchange(0, 1, SeqCst, Relaxed).is_ok() {
+            return Pin { kind: Kind::Whole(place), era };
         }
     }
     MORE_WHOLES.fetch_add(1, SeqCst);
-    Pin(Kind::WholeWithoutPlace)
+    Pin { kind: Kind::WholeWithoutPlace, era }
 }
 
 fn is_everything_pinned() -> bool {
@@ -78,25 +80,24 @@ fn is_everything_pinned() -> bool {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        match self.0 {
-            // In each case: not if all pins were forgotten in between.
-            Kind::Range(place, start) => {
+        // All pins were forgotten in between, and its place may be another's.
+        if self.era != ERA.load(Relaxed) {
+            return;
+        }
+        match self.kind {
+            Kind::Range(place) => {
                 place.end.store(0, SeqCst);
-                let _ = place.start.compare_exchange(start, 0, SeqCst, Relaxed);
+                place.start.store(0, SeqCst);
                 decrease(&PINNED);
             }
-            Kind::Whole(place, era) => {
-                if place.load(Relaxed) == era {
-                    place.store(0, Release);
-                }
-            }
+            Kind::Whole(place) => place.store(0, Release),
             Kind::WholeWithoutPlace => decrease(&MORE_WHOLES),
         }
     }
 }
 
 fn decrease(count: &AtomicU32) {
-    // Not below zero, if all pins were forgotten in between.
+    // Not below zero, if a signal handler forks just here.
     let _ = count.fetch_update(SeqCst, Relaxed, |count| count.checked_sub(1));
 }
 
@@ -176,11 +177,17 @@ mod tests {
         assert_eq!(unpinned(10, 20), []);
         reset_after_fork();
         assert_eq!(unpinned(10, 200), [(10, 200)]);
-        // Those of the parent that are dropped now are not the child's own.
-        let own = everything();
+        // Those of the parent that are dropped now are not the child's own, even where they are alike.
+        let own: Vec<Pin> = (0..PINS).map(|n| pin(100 + n, 101 + n)).chain((0..20).map(|_| everything())).collect();
         drop(many);
-        assert_eq!(unpinned(10, 200), []);
-        drop(own);
+        let mut own = own.into_iter();
+        let ranges: Vec<Pin> = own.by_ref().take(PINS).collect();
+        for one in own {
+            assert_eq!(unpinned(10, 200), []);
+            drop(one);
+        }
+        assert_eq!(unpinned(10, 200), [(10, 100), (100 + PINS, 200)]);
+        drop(ranges);
         assert_eq!(unpinned(10, 200), [(10, 200)]);
         assert_eq!(PINNED.load(SeqCst) + MORE_WHOLES.load(SeqCst), 0);
     }
