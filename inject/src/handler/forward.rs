@@ -16,13 +16,13 @@ const PATIENCE: u32 = 10_000;
 /// force already, or 0.
 ///
 /// # Safety
-/// `info` and `context` are what the kernel passed to the handler.
-pub unsafe fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> usize {
+/// `info` and `context` are what the kernel passed to the handler; `from_kernel`: it was not sent by a program.
+pub unsafe fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, from_kernel: bool) -> usize {
     if let Some(segment) = handover::segment() {
         segment.counters.forwarded.fetch_add(1, Relaxed);
     }
-    // SAFETY: the caller's promise: a siginfo_t and a ucontext_t.
-    let (from_kernel, interrupted) = unsafe { ((*info).si_code > 0, mask_of(context)) };
+    // SAFETY: the caller's promise: a ucontext_t.
+    let interrupted = unsafe { mask_of(context) };
     // In force: all, but for the signal that stands in, which tells what was blocked when the signal came. (What a call
     // like sigsuspend blocks is in force alone, and not in `interrupted`, to which the program returns.)
     let now = sys::mask();

@@ -72,17 +72,19 @@ unsafe extern "C" fn decide(signal: c_int, info: *mut libc::siginfo_t, context: 
     }
     // SAFETY: the kernel passes a siginfo_t and a ucontext_t to a handler with SA_SIGINFO (sigaction(2)).
     let (code, address, error) = unsafe { ((*info).si_code, (*info).si_addr() as usize, error_code(context)) };
-    // Only the kernel's own word counts: a signal sent by a program can claim any address (si_code <= 0), and other
-    // faults than a missing page or permission are not made by checkpoints. Nor does an instruction lie in what is armed:
-    // data alone is.
-    let is_access = (code == SEGV_MAPERR || code == SEGV_ACCERR) && error & FETCH == 0;
+    let by_protection = code == SEGV_MAPERR || code == SEGV_ACCERR;
+    // SAFETY: as above.
+    let from_kernel = code > 0 && !(by_protection && unsafe { claims_address(context, address) });
+    // Only the kernel's own word counts: a signal sent by a program can claim any address, and other faults than a missing
+    // page or permission are not made by checkpoints. Nor does an instruction lie in what is armed: data alone is.
+    let is_access = by_protection && from_kernel && error & FETCH == 0;
     if (is_access || cfg!(feature = "sabotage-sent-signals-trip"))
         && trip::on_fault(address, error & WRITE != 0, context.addr())
     {
         return 0;
     }
     // SAFETY: as above.
-    unsafe { forward::forward(signal, info, context) }
+    unsafe { forward::forward(signal, info, context, from_kernel) }
 }
 
 /// `si_code` of a fault on a guard region, on x86-64 and arm64.
@@ -99,6 +101,19 @@ const FETCH: i64 = 16;
 unsafe fn error_code(context: *const c_void) -> i64 {
     // SAFETY: the kernel passes a ucontext_t (sigaction(2)).
     unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_ERR as usize] }
+}
+
+/// Whether the address is not that of the last fault, but of a signal that the process has sent itself in the kernel's words
+/// (rt_sigqueueinfo(2)).
+#[cfg(target_arch = "x86_64")]
+unsafe fn claims_address(context: *const c_void, address: usize) -> bool {
+    // SAFETY: as above.
+    unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_CR2 as usize] as usize != address }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn claims_address(_context: *const c_void, _address: usize) -> bool {
+    false
 }
 
 /// Unknown elsewhere: what no opening helps is then told by its [`repetition`].

@@ -49,6 +49,12 @@ static void by_default_from_a_queue(void)
 	forged(SI_QUEUE);
 }
 
+static void by_default_as_by_the_kernel(void)
+{
+	read_on(MIB);
+	forged(SEGV_ACCERR);
+}
+
 int main(int count, char **arguments)
 {
 	(void)count;
@@ -63,13 +69,17 @@ int main(int count, char **arguments)
 	printf("forged: %d\n", seen);
 	forged(SI_QUEUE);
 	printf("forged as by the kernel: %d\n", seen);
+	forged(SEGV_ACCERR);
+	forged(SEGV_MAPERR);
+	printf("seen: %d\n", seen);
 	action.sa_handler = SIG_IGN;
 	sigaction(SIGSEGV, &action, NULL);
-	printf("no handler: %d\n", forged(SI_QUEUE));
+	printf("no handler: %d %d\n", forged(SI_QUEUE), forged(SEGV_ACCERR));
 	read_on(file_length - position);
 	signal(SIGSEGV, SIG_DFL);
 	apart("raised", by_default);
 	apart("queued", by_default_from_a_queue);
+	apart("queued as by the kernel", by_default_as_by_the_kernel);
 	fflush(stdout);
 	raise(SIGSEGV);
 	return 0;
