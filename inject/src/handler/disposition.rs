@@ -8,7 +8,7 @@ use super::stand_in::STAND_IN;
 use crate::fork_gate::Shut;
 use crate::next;
 use crate::sys::{self, Action, SignalSet, bit};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::Refusal;
 
 /// `SA_RESTORER`: the kernel returns from handlers through a function that libc gives (x86-64).
@@ -83,33 +83,69 @@ pub fn note(handler: usize) {
 /// In a forked child: no other thread is installing anything.
 pub fn reset_after_fork() {
     INSTALLING.store(false, Release);
+    SUSPENDED.store(0, SeqCst);
     PROCESS.store(sys::process(), Relaxed);
+}
+
+/// How many threads are in the middle of what no checkpoint may meet.
+static SUSPENDED: AtomicU32 = AtomicU32::new(0);
+
+/// While this exists nothing is armed, for a checkpoint would kill: the kernel would not call our handler, or not for this
+/// thread.
+pub struct Suspended {
+    is_ours: bool,
+}
+
+impl Suspended {
+    pub fn begin() -> Self {
+        // A vfork child, or a forked one without threads, is alone with its actions and its mask.
+        let is_ours = is_virtual() && PROCESS.load(Relaxed) == sys::process();
+        if is_ours {
+            SUSPENDED.fetch_add(1, SeqCst);
+            open_everything(Refusal::Executing);
+        }
+        Self { is_ours }
+    }
+}
+
+impl Drop for Suspended {
+    fn drop(&mut self) {
+        if self.is_ours {
+            SUSPENDED.fetch_sub(1, SeqCst);
+        }
+    }
+}
+
+/// Why nothing may be armed in this process at present, or any more.
+pub fn refusal() -> Option<Refusal> {
+    let barred = BARRED.load(SeqCst).checked_sub(1).and_then(|why| Refusal::ALL.get(why)).copied();
+    barred.or_else(|| (SUSPENDED.load(SeqCst) != 0).then_some(Refusal::Executing))
 }
 
 /// While this exists, SIGSEGV and SIGSTKFLT are ignored in truth if the program ignores them: a program that is executed
 /// inherits that.
-pub struct Ignored([Action; 2]);
+pub struct Ignored {
+    before: [Action; 2],
+    _suspended: Suspended,
+}
 
 impl Ignored {
     /// `None`: the program does not ignore SIGSEGV.
     pub fn begin() -> Option<Self> {
         let wanted = is_virtual().then(get).filter(|wanted| wanted.handler == libc::SIG_IGN && is_ours())?;
-        // A vfork child, or a forked one without threads, is alone with its actions. Elsewhere a checkpoint would kill.
-        if PROCESS.load(Relaxed) == sys::process() {
-            open_everything(Refusal::Executing);
-        }
+        let _suspended = Suspended::begin();
         // SAFETY: actions that call nothing, or what the program set for SIGSTKFLT, for that.
         unsafe {
             let ours = sys::set_action(libc::SIGSEGV, &wanted).ok()?;
             let kept = sys::set_action(STAND_IN, &set_own(None)).unwrap_or(wanted);
-            Some(Self([ours, kept]))
+            Some(Self { before: [ours, kept], _suspended })
         }
     }
 }
 
 impl Drop for Ignored {
     fn drop(&mut self) {
-        for (signal, action) in [libc::SIGSEGV, STAND_IN].into_iter().zip(&self.0) {
+        for (signal, action) in [libc::SIGSEGV, STAND_IN].into_iter().zip(&self.before) {
             // SAFETY: what was in force before.
             let _ = unsafe { sys::set_action(signal, action) };
         }
@@ -139,8 +175,8 @@ impl Drop for Installing {
 /// Puts our handler in place, in front of the program's, or looks whether it still is. The error says why nothing may
 /// be armed.
 pub fn install() -> Result<(), Refusal> {
-    if let Some(why) = BARRED.load(Acquire).checked_sub(1).and_then(|why| Refusal::ALL.get(why)) {
-        return Err(*why);
+    if let Some(why) = refusal() {
+        return Err(why);
     }
     let _installing = Installing::begin();
     if is_virtual() {
@@ -169,12 +205,17 @@ pub fn is_ours() -> bool {
 
 /// Looks whether our handler is still in place, and lets go of everything if it is not.
 pub fn keep() -> Result<(), Refusal> {
-    if is_ours() || cfg!(feature = "sabotage-raw-handler-unnoticed") { Ok(()) } else { Err(bar(Refusal::HandlerLost)) }
+    match refusal() {
+        _ if is_ours() || cfg!(feature = "sabotage-raw-handler-unnoticed") => Ok(()),
+        // Another thread has put the program's own in force meanwhile.
+        Some(why) => Err(why),
+        None => Err(refusal().unwrap_or_else(|| bar(Refusal::HandlerLost))),
+    }
 }
 
 /// Opens everything, and lets nothing be armed in this process from here on.
 pub fn bar(why: Refusal) -> Refusal {
-    BARRED.store(why as usize + 1, Release);
+    BARRED.store(why as usize + 1, SeqCst);
     open_everything(why);
     why
 }
@@ -242,7 +283,7 @@ fn put_in_place(program: &Action) -> bool {
 fn accommodate() {
     let Ok(now) = sys::action(libc::SIGSEGV) else { return };
     if now.handler != ours() {
-        bar(Refusal::HandlerLost);
+        let _ = keep();
         return;
     }
     let wanted = get();

@@ -1,7 +1,7 @@
 //! Calls that execute programs: these inherit the mask and the ignored signals that the caller has set, and not what is
 //! in force in its place. A sanitizer build does not inherit our library.
 
-use crate::handler::disposition::Ignored;
+use crate::handler::disposition::{Ignored, Suspended};
 use crate::handler::stand_in;
 use crate::sanitizer::{self, List, Target};
 use crate::sys::{self, SignalSet};
@@ -12,7 +12,7 @@ use libc::posix_spawnattr_t;
 
 /// While this exists, what the program set is in force.
 struct Inherited {
-    mask: Option<SignalSet>,
+    mask: Option<(SignalSet, Suspended)>,
     _ignored: Option<Ignored>,
 }
 
@@ -20,14 +20,17 @@ impl Inherited {
     fn begin() -> Option<Self> {
         settings::get().filter(|_| !cfg!(feature = "sabotage-ours-is-inherited"))?;
         let now = sys::mask();
-        let mask = stand_in::blocks(now).then(|| sys::set_mask(stand_in::program_form(now)));
+        let mask = stand_in::blocks(now).then(|| {
+            let suspended = Suspended::begin();
+            (sys::set_mask(stand_in::program_form(now)), suspended)
+        });
         Some(Self { mask, _ignored: Ignored::begin() })
     }
 }
 
 impl Drop for Inherited {
     fn drop(&mut self) {
-        if let Some(mask) = self.mask {
+        if let Some((mask, _suspended)) = self.mask.take() {
             sys::set_mask(mask);
         }
     }
