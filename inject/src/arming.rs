@@ -178,6 +178,9 @@ fn arm(
         Ok(()) => protect::perform(&held, Action::Close(whole)).map_err(|_| Refusal::ProtectFailed),
         Err(_) => Err(Refusal::NotEnrolled),
     };
+    // What another thread has found meanwhile it has told before it looked what there was to let go of.
+    let why_not = disposition::refusal().or_else(past_libc::seen);
+    let armed = armed.and_then(|()| why_not.map_or(Ok(()), Err));
     if armed.is_ok() {
         advice::recall(&held);
         if is_populated {

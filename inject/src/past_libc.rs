@@ -22,11 +22,15 @@ const DEVICES: [&[u8]; 3] = [b"/dev/nvidia-uvm", b"/dev/kfd", b"/dev/infiniband/
 const DRIVERS: [&[u8]; 3] = [b"libcuda.so", b"libhsa-runtime64.so", b"libibverbs.so"];
 const RINGS: &[u8] = b"liburing.so";
 
+/// Why this process is not armed, as far as its calls have told.
+pub fn seen() -> Option<Refusal> {
+    Refusal::ALL.get(SEEN.load(SeqCst).checked_sub(1)? as usize).copied()
+}
+
 /// Why this process is not armed, if it makes such calls. Not for signal context.
 pub fn reason() -> Option<Refusal> {
-    let seen = SEEN.load(Acquire);
-    if seen != 0 {
-        return Refusal::ALL.get(seen as usize - 1).copied();
+    if let Some(seen) = seen() {
+        return Some(seen);
     }
     let objects = Objects::of_process();
     if objects.makes_calls && !cfg!(feature = "sabotage-raw-calls-unnoticed") {
@@ -40,7 +44,7 @@ pub fn note(why: Refusal) {
     if cfg!(feature = "sabotage-raw-calls-unnoticed") {
         return;
     }
-    let first = SEEN.compare_exchange(0, why as u32 + 1, AcqRel, Relaxed).is_ok();
+    let first = SEEN.compare_exchange(0, why as u32 + 1, SeqCst, Relaxed).is_ok();
     if first && !registry::is_empty() {
         arming::give_up(why);
     }
@@ -57,7 +61,7 @@ pub fn filtered<T: PartialEq>(call: impl FnOnce() -> T, failed: T) -> T {
         // Afterwards there is only memory to say by why nothing is armed.
         let _ = handover::connect();
     }
-    let before = SEEN.swap(Refusal::Filtered as u32 + 1, AcqRel);
+    let before = SEEN.swap(Refusal::Filtered as u32 + 1, SeqCst);
     drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));
     let result = call();
     if result == failed {
