@@ -4,6 +4,8 @@
 //! What is asked for is cheap and true: a ring that was made, a device that is open, a runtime that makes its system
 //! calls itself. That a library is loaded which could open the device says little: MPI and PyTorch load all of them.
 
+use crate::handler::disposition;
+use crate::interpose::memory::preserving_errno;
 use crate::{arming, fork_gate, handover, registry, settings, sys};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
@@ -52,7 +54,8 @@ pub fn note(why: Refusal) {
 
 /// Makes `call`, by which the program forbids itself system calls, ours among them: before it, everything leaves the
 /// table, and after it nothing of ours makes any.
-pub fn filtered<T: PartialEq>(call: impl FnOnce() -> T, failed: T) -> T {
+#[inline(never)] // One copy is enough for all who call this.
+pub fn filtered(call: &dyn Fn() -> isize) -> isize {
     if cfg!(feature = "sabotage-filters-unnoticed") {
         return call();
     }
@@ -63,9 +66,14 @@ pub fn filtered<T: PartialEq>(call: impl FnOnce() -> T, failed: T) -> T {
     }
     let before = SEEN.swap(Refusal::Filtered as u32 + 1, SeqCst);
     drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));
+    // Nor would our handler get far with a fault of the program's.
+    let withdrawn = disposition::Withdrawn::begin();
     let result = call();
-    if result == failed {
+    if result == -1 {
         SEEN.store(before, Release);
+        preserving_errno(|| drop(withdrawn));
+    } else {
+        core::mem::forget(withdrawn);
     }
     result
 }

@@ -4,7 +4,7 @@
 //! kernel keeps actions, even where a vfork child shares all memory with its parent.
 
 use super::open_everything;
-use super::stand_in::STAND_IN;
+use super::stand_in::{self, STAND_IN};
 use crate::fork_gate::Shut;
 use crate::next;
 use crate::sys::{self, Action, SignalSet, bit};
@@ -122,10 +122,33 @@ pub fn refusal() -> Option<Refusal> {
     barred.or_else(|| (SUSPENDED.load(SeqCst) != 0).then_some(Refusal::Executing))
 }
 
+/// The program's own actions, in force while this exists. Nothing may be armed.
+struct InForce([Action; 2]);
+
+impl InForce {
+    fn begin(wanted: &Action) -> Option<Self> {
+        // SAFETY: what the program set for these signals.
+        unsafe {
+            let ours = sys::set_action(libc::SIGSEGV, wanted).ok()?;
+            let kept = sys::set_action(STAND_IN, &set_own(None)).unwrap_or(*wanted);
+            Some(Self([ours, kept]))
+        }
+    }
+}
+
+impl Drop for InForce {
+    fn drop(&mut self) {
+        for (signal, action) in [libc::SIGSEGV, STAND_IN].into_iter().zip(&self.0) {
+            // SAFETY: what was in force before.
+            let _ = unsafe { sys::set_action(signal, action) };
+        }
+    }
+}
+
 /// While this exists, SIGSEGV and SIGSTKFLT are ignored in truth if the program ignores them: a program that is executed
 /// inherits that.
 pub struct Ignored {
-    before: [Action; 2],
+    _in_force: InForce,
     _suspended: Suspended,
 }
 
@@ -134,21 +157,37 @@ impl Ignored {
     pub fn begin() -> Option<Self> {
         let wanted = is_virtual().then(get).filter(|wanted| wanted.handler == libc::SIG_IGN && is_ours())?;
         let _suspended = Suspended::begin();
-        // SAFETY: actions that call nothing, or what the program set for SIGSTKFLT, for that.
-        unsafe {
-            let ours = sys::set_action(libc::SIGSEGV, &wanted).ok()?;
-            let kept = sys::set_action(STAND_IN, &set_own(None)).unwrap_or(wanted);
-            Some(Self { before: [ours, kept], _suspended })
-        }
+        Some(Self { _in_force: InForce::begin(&wanted)?, _suspended })
     }
 }
 
-impl Drop for Ignored {
+/// While this exists, or for good if it is forgotten, SIGSEGV is the program's alone, as without us.
+pub struct Withdrawn {
+    mask: SignalSet,
+    _in_force: InForce,
+}
+
+impl Withdrawn {
+    /// Nothing is armed any more. `None`: our handler is not in place, or it stays: another thread may have a fault of ours
+    /// on its way to it.
+    pub fn begin() -> Option<Self> {
+        // One link for each thread, beside the usual two of a folder (proc(5)).
+        let is_alone = || sys::status_at(libc::AT_FDCWD, c"/proc/self/task").is_ok_and(|status| status.st_nlink == 3);
+        let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours() && is_alone();
+        let _in_force = InForce::begin(&is_to_go.then(get)?)?;
+        INSTALLED.store(false, Release);
+        stand_in::stand_back(true);
+        let mask = sys::mask();
+        sys::set_mask(stand_in::program_form(mask));
+        Some(Self { mask, _in_force })
+    }
+}
+
+impl Drop for Withdrawn {
     fn drop(&mut self) {
-        for (signal, action) in [libc::SIGSEGV, STAND_IN].into_iter().zip(&self.before) {
-            // SAFETY: what was in force before.
-            let _ = unsafe { sys::set_action(signal, action) };
-        }
+        stand_in::stand_back(false);
+        sys::set_mask(self.mask);
+        INSTALLED.store(true, Release);
     }
 }
 

@@ -10,6 +10,7 @@
 
 use crate::sys::{self, SignalSet, bit};
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
 /// The signal that stands in for SIGSEGV.
 pub const STAND_IN: c_int = 16;
@@ -26,9 +27,18 @@ pub const fn concerns(signal: c_int) -> bool {
     signal == libc::SIGSEGV || signal == STAND_IN
 }
 
+/// Nothing stands in for SIGSEGV, which is the program's alone.
+static STANDS_BACK: AtomicBool = AtomicBool::new(false);
+
+/// From now on SIGSEGV itself is what is blocked, or no longer.
+pub fn stand_back(stands_back: bool) {
+    STANDS_BACK.store(stands_back, Release);
+}
+
 /// What to block so that the program finds these blocked.
-pub const fn kernel_form(program: SignalSet) -> SignalSet {
-    if cfg!(feature = "sabotage-segv-can-be-blocked") {
+#[inline(never)] // One copy is enough for all who ask.
+pub fn kernel_form(program: SignalSet) -> SignalSet {
+    if STANDS_BACK.load(Acquire) || cfg!(feature = "sabotage-segv-can-be-blocked") {
         return program;
     }
     let others = program & !(SEGV | STOOD_FOR);
@@ -44,7 +54,7 @@ pub const fn program_form(kernel: SignalSet) -> SignalSet {
 }
 
 /// The same for a change of a mask: what is to be unblocked includes SIGSEGV itself.
-pub const fn change_form(how: c_int, program: SignalSet) -> SignalSet {
+pub fn change_form(how: c_int, program: SignalSet) -> SignalSet {
     kernel_form(program) | if how == libc::SIG_UNBLOCK { program & SEGV } else { 0 }
 }
 

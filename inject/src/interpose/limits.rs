@@ -8,6 +8,6 @@ interpose! {
     fn prctl(operation: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
         let call = || unsafe { next(operation, a, b, c, d) };
-        if operation == libc::PR_SET_SECCOMP { past_libc::filtered(call, -1) } else { call() }
+        if operation == libc::PR_SET_SECCOMP { past_libc::filtered(&|| call() as isize) as c_int } else { call() }
     }
 }

@@ -200,8 +200,8 @@ unsafe extern "C" fn concerned(
                 }
                 result
             }
-            libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(call, -1),
-            libc::SYS_prctl if a as c_int == libc::PR_SET_SECCOMP => past_libc::filtered(call, -1),
+            libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(&call),
+            libc::SYS_prctl if a as c_int == libc::PR_SET_SECCOMP => past_libc::filtered(&call),
             libc::SYS_execve => {
                 let call = |environment: List| next(number, a, b, environment as c_long, d, e, f) as c_int;
                 execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), c as List, &call) as isize

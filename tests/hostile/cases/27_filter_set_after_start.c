@@ -1,5 +1,5 @@
 /* Expected: a program that forbids itself system calls, by a filter of its own or by strict mode, reads on afterwards what is
- * still closed.
+ * still closed, and dies by, or handles, a fault of its own; so does one whose filter is refused.
  * @not-detected the filter kills on the call by which the detector looks
  * @report the program forbids itself system calls */
 #include "hostile.h"
@@ -30,6 +30,50 @@ static void forbid(int by_syscall)
 		fail("no_new_privs");
 	if (by_syscall ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		fail("seccomp");
+}
+
+static void handler(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)context;
+	const char *text = info->si_addr == (void *)8 ? "handled\n" : "handled elsewhere\n";
+	write(1, text, strlen(text));
+	syscall(SYS_exit, 7);
+}
+
+static void by_fault(const char *what, int how, int handles, int blocks)
+{
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		read_pages(base, 0, 2 * MIB);
+		struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
+		sigset_t set;
+		sigemptyset(&set);
+		sigaddset(&set, SIGSEGV);
+		if (handles)
+			sigaction(SIGSEGV, &action, NULL);
+		if (blocks)
+			sigprocmask(SIG_BLOCK, &set, NULL);
+		if (how < 2)
+			forbid(how);
+		else if (how == 2 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+			fail("strict mode");
+		else if (how == 3) {
+			int refused = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL);
+			char text[80];
+			struct sigaction now;
+			sigaction(SIGSEGV, NULL, &now);
+			int length = snprintf(text, sizeof text, "refused %d, %s, %d\n", refused, strerror(errno), now.sa_sigaction == handler);
+			write(1, text, length);
+			volatile unsigned char *other = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
+			(void)other[3 * MIB];
+		}
+		(void)base[40 * MIB];
+		*(volatile int *)8 = 1;
+	}
+	int status;
+	waitpid(child, &status, 0);
+	printf("%s: %s %d\n", what, WIFSIGNALED(status) ? "signal" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 static void in_child(const char *what, int how)
@@ -65,6 +109,10 @@ int main(int count, char **arguments)
 	in_child("filter by syscall", 1);
 	rendezvous();
 	in_child("strict", 2);
+	const char *ways[] = { "filter", "filter by syscall", "strict", "refused" };
+	for (int how = 0; how < 4; how++)
+		for (int flags = 0; flags < 4; flags++)
+			by_fault(ways[how], how, flags & 1, flags & 2);
 	read_pages(base, 20 * MIB, 30 * MIB);
 	forbid(0);
 	/* A mapping made under the filter cannot be protected, and is not. */
