@@ -71,6 +71,19 @@ fn reads_that_depend_on_each_other_pay_the_latency_each() {
     assert!(start.elapsed() >= 16 * Duration::from_millis(5), "{:?}", start.elapsed());
 }
 
+/// On average half of it: 64 draws are far from less than a fifth.
+#[test]
+fn a_jitter_makes_requests_take_longer() {
+    let mounted = mount_or_skip!("--jitter", "10ms");
+    mounted.make_file("data.bin", 64 * MIB);
+    let file = File::open(mounted.path("data.bin")).unwrap();
+    let start = Instant::now();
+    for record in 0..64 {
+        file.read_exact_at(&mut [0; 4096], record * MIB).unwrap();
+    }
+    assert!(start.elapsed() >= 64 * Duration::from_millis(2), "{:?}", start.elapsed());
+}
+
 #[test]
 fn the_bandwidth_bounds_a_stream() {
     let mounted = mount_or_skip!("--bandwidth", "80M");

@@ -31,6 +31,10 @@ pub struct Options {
     #[arg(long, default_value = "0", value_name = "TIME", value_parser = duration)]
     pub latency: Duration,
 
+    /// How much longer than the latency a request takes at most; how much of it is random
+    #[arg(long, default_value = "0", value_name = "TIME", value_parser = duration)]
+    pub jitter: Duration,
+
     /// Bytes per second that all requests share: 400M is 400 x 10^6, 0 is unlimited
     #[arg(long, default_value = "0", value_name = "RATE", value_parser = rate)]
     pub bandwidth: u64,
@@ -77,7 +81,7 @@ pub struct Options {
     #[arg(long = "fault", value_name = "FAULT")]
     pub faults: Vec<Fault>,
 
-    /// Seed of the random faults
+    /// Seed of the jitter and the random faults
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
 
@@ -88,7 +92,12 @@ pub struct Options {
 
 impl Options {
     pub fn limits(&self) -> Limits {
-        Limits { latency: self.latency, bandwidth: self.bandwidth, concurrency: usize::from(self.concurrency) }
+        Limits {
+            latency: self.latency,
+            jitter: self.jitter,
+            bandwidth: self.bandwidth,
+            concurrency: usize::from(self.concurrency),
+        }
     }
 
     /// The read-ahead that the kernel is told to do, in bytes.

@@ -48,7 +48,10 @@ impl SlowFs {
         Ok(Self {
             nodes: Nodes::new(&options.source)?,
             handles: Handles::default(),
-            reads: Reads::new(Storage::new(options.limits()), Faults::new(options.faults.clone(), options.seed)),
+            reads: Reads::new(
+                Storage::new(options.limits(), options.seed),
+                Faults::new(options.faults.clone(), options.seed),
+            ),
             client: options.no_willneed.then(|| Client::new(options.readahead, Arc::clone(notifier))),
             readahead: options.kernel_readahead(),
             max_background: options.max_background,

@@ -6,6 +6,8 @@
 //! ```text
 //! arrival --- server free --- + latency --- link free --- + bytes / bandwidth = completion
 //! ```
+//!
+//! With a jitter, each request arrives later by a random part of it, so that requests overtake each other.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,11 +15,15 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use precache_demos::random::Random;
+
 /// The limits of the storage.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Time from the start of a request to its first byte.
     pub latency: Duration,
+    /// The most that a request takes longer than that.
+    pub jitter: Duration,
     /// Bytes per second of the shared link; 0 is unlimited.
     pub bandwidth: u64,
     /// Requests served at the same time.
@@ -65,18 +71,30 @@ impl Schedule {
 pub struct Storage {
     /// None where nothing is limited: no lock, no clock.
     schedule: Option<Mutex<Schedule>>,
+    jitter: Duration,
+    random: Mutex<Random>,
     origin: Instant,
 }
 
 impl Storage {
-    pub fn new(limits: Limits) -> Self {
-        let limited = !limits.latency.is_zero() || limits.bandwidth != 0;
-        Self { schedule: limited.then(|| Mutex::new(Schedule::new(limits))), origin: Instant::now() }
+    /// The same `seed` makes requests that come in the same order take the same time.
+    pub fn new(limits: Limits, seed: u64) -> Self {
+        let limited = !limits.latency.is_zero() || !limits.jitter.is_zero() || limits.bandwidth != 0;
+        Self {
+            schedule: limited.then(|| Mutex::new(Schedule::new(limits))),
+            jitter: limits.jitter,
+            random: Mutex::new(Random::new(seed)),
+            origin: Instant::now(),
+        }
     }
 
     /// Sleeps as long as the storage takes for a request of `bytes` that arrives now.
     pub fn serve(&self, bytes: u64) {
         let Some(schedule) = &self.schedule else { return };
+        if !self.jitter.is_zero() {
+            let part = self.random.lock().expect("no thread panics while it draws").fraction();
+            thread::sleep(self.jitter.mul_f64(part));
+        }
         let completion = {
             let mut schedule = schedule.lock().expect("no thread panics while it schedules");
             schedule.admit(self.origin.elapsed(), bytes)
@@ -92,7 +110,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn schedule(latency: Duration, bandwidth: u64, concurrency: usize) -> Schedule {
-        Schedule::new(Limits { latency, bandwidth, concurrency })
+        Schedule::new(Limits { latency, jitter: Duration::ZERO, bandwidth, concurrency })
     }
 
     #[test]
@@ -132,7 +150,8 @@ mod tests {
 
     #[test]
     fn unlimited_storage_does_not_wait() {
-        let storage = Storage::new(Limits { latency: Duration::ZERO, bandwidth: 0, concurrency: 1 });
+        let limits = Limits { latency: Duration::ZERO, jitter: Duration::ZERO, bandwidth: 0, concurrency: 1 };
+        let storage = Storage::new(limits, 1);
         assert!(storage.schedule.is_none());
     }
 }

@@ -262,7 +262,8 @@ impl Flight<'_> {
                 job.account.fetched.fetch_add(bytes, Relaxed);
                 job.file.kept.add(job.chunk.clone());
                 job.file.filling.answer(way, bytes, now);
-                state.congestion.learn(Answered { bytes, sent, answered: now });
+                let in_flight = state.lanes.in_flight();
+                state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });
             }
             Err(why) => job.file.end(format!("reading {bytes} bytes at {}: {why}", job.chunk.start)),
         }

@@ -1,65 +1,69 @@
 //! How many requests to keep in flight on one mount: as many as bring bandwidth, no more.
 //!
 //! More than that only waits in the storage's queues, in front of what readers ask for themselves and of what other
-//! machines ask for. The control follows BBR (Cardwell et al., "BBR: Congestion-Based Congestion Control", 2016): the most
-//! bandwidth that was delivered lately and the least latency that was seen lately tell how much fits into the path;
-//! twice that is kept in flight. The depth doubles at the beginning, until doubling brings nothing.
+//! machines ask for. The depth doubles at the beginning, until doubling brings little. From then on half of it is tried
+//! now and then: where the storage delivers as much with half, the other half was queue; where it delivers half as much,
+//! there was no queue. What was delivered follows from the latencies by Little's law (requests in flight / mean latency =
+//! requests per second), so that a latency that varies, or is another than it was, is no error. Beside others on a full
+//! link half the depth brings more than half the bandwidth too: the depth does not grow there, and shrinks until it is
+//! less than theirs.
 
+mod sample;
+
+pub use sample::Answered;
+use sample::Sample;
 use std::time::Duration;
 
 /// Requests in flight to begin with.
 const FIRST: usize = 8;
 /// Fewer never are: two for the reader's next bytes and two behind them.
 const LEAST: usize = 4;
-/// As long as the path's own latency is looked for.
-const DRAINED: usize = 2;
-/// Of what fits into the path: latencies vary, and completions come in bunches.
-const GAIN: f64 = 2.0;
-/// Growth of bandwidth that is worth another doubling.
-const WORTH: f64 = 1.2;
+/// Growth of bandwidth that is worth another doubling, and rounds without it that end the doubling.
+const WORTH: f64 = 1.5;
+const VAIN: u32 = 3;
 /// Rounds for which a bandwidth counts.
 const ROUNDS: usize = 10;
-/// Every so many rounds, one with more in flight looks whether there is more bandwidth now.
-const PROBE_EVERY: u32 = 8;
-const PROBE: f64 = 1.25;
-/// How long a least latency counts before it is looked for anew.
-const LATENCY_LASTS: Duration = Duration::from_secs(10);
+/// Rounds after a change of the depth that still show some of the depth before.
+const UNSETTLED: u32 = 2;
+/// Answers that tell a mean latency, at least.
+const ANSWERS: usize = 64;
+/// What the other half of the depth brings, as a share of what the one half does alone: 1 with no queue. The depth grows
+/// where it is hardly less, and shrinks to where it is [`ENOUGH`], 1.3 times what fits into a path of one latency.
+const NO_QUEUE: f64 = 0.7;
+const ENOUGH: f64 = 0.55;
+/// Round trips of the full depth before half of it is tried: after a change, and at most, if the depth stays right.
+const SOON: usize = 2;
+const LATEST: usize = 256;
+/// A change of the depth by less than one of so many parts confirms it.
+const CLOSE: usize = 5;
+/// Latencies that became so many times as long, or as short, are those of another storage.
+const OTHER: f64 = 1.5;
 
 /// What is known of the storage behind a mount.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Bytes per second.
     pub bandwidth: f64,
-    /// From a request to its answer, with nothing in front of it.
+    /// From a request to its answer, in the mean, with little in front of it.
     pub latency: Duration,
     /// Bytes that are kept in flight.
     pub in_flight: u64,
-}
-
-/// A request that has been answered.
-#[derive(Clone, Copy, Debug)]
-pub struct Answered {
-    pub bytes: u64,
-    /// When it was sent and when it was answered, on one clock with any origin.
-    pub sent: Duration,
-    pub answered: Duration,
 }
 
 #[derive(Debug, Default)]
 struct Round {
     began: Option<Duration>,
     bytes: u64,
-    answers: usize,
+    sample: Sample,
     /// There was not always something to send: the bandwidth is the demand's, not the storage's.
     hungry: bool,
 }
 
-/// Few requests are sent until some have met no queue of ours: their latency is the path's own.
+/// Half the depth is tried; what was sent before does not count.
 #[derive(Clone, Copy, Debug)]
-struct Drain {
+struct Half {
     since: Duration,
-    least: Option<Duration>,
-    answers: usize,
+    sample: Sample,
 }
 
 /// The control of one mount. Pure: times come from the caller.
@@ -68,17 +72,28 @@ pub struct Congestion {
     depth: usize,
     /// No more than this, whatever bandwidth it would bring.
     cap: usize,
-    /// As long as doubling pays.
+    /// As long as doubling pays; rounds in which it did not.
     doubling: bool,
+    vain: u32,
+    /// Bandwidth of half the depth, as long as that doubles.
+    surpassed: f64,
     round: Round,
     rounds: u32,
     /// Bandwidths of the last rounds.
     bandwidths: [f64; ROUNDS],
-    /// The least latency, and when it was seen.
-    latency: Option<(Duration, Duration)>,
-    drain: Option<Drain>,
+    /// Mean latency with little in front.
+    latency: Option<Duration>,
     /// Mean bytes of a request, of the last round.
     chunk: f64,
+    /// What the depth shows since it, or what it shows, has changed: without so many rounds after a change, and without the
+    /// latest few.
+    full: Sample,
+    unsettled: u32,
+    block: Sample,
+    half: Option<Half>,
+    /// Answers since half of the depth was tried or what the full one shows has changed, and round trips until it is tried.
+    waited: usize,
+    patience: usize,
 }
 
 impl Congestion {
@@ -89,32 +104,38 @@ impl Congestion {
             depth: FIRST.min(cap),
             cap,
             doubling: true,
+            vain: 0,
+            surpassed: 0.0,
             round: Round::default(),
             rounds: 0,
             bandwidths: [0.0; ROUNDS],
             latency: None,
-            drain: None,
             chunk: 0.0,
+            full: Sample::default(),
+            block: Sample::default(),
+            unsettled: UNSETTLED,
+            half: None,
+            waited: 0,
+            patience: SOON,
         }
     }
 
     /// Changes the bound.
     pub fn set_cap(&mut self, cap: usize) {
         self.cap = cap.max(1);
-        self.depth = self.depth.min(self.cap);
+        self.depth = if self.rounds == 0 { FIRST.min(self.cap) } else { self.depth.min(self.cap) };
     }
 
     /// Requests that may be in flight now.
     pub fn depth(&self) -> usize {
-        if self.drain.is_some() { self.depth.min(DRAINED) } else { self.depth }
+        if self.half.is_some() { self.depth / 2 } else { self.depth }
     }
 
     /// What is known of the storage; nothing before the first round is over.
     pub fn estimate(&self) -> Option<Estimate> {
         let bandwidth = self.bandwidth();
-        let (latency, _) = self.latency?;
         let in_flight = (self.depth as f64 * self.chunk) as u64;
-        (bandwidth > 0.0).then_some(Estimate { bandwidth, latency, in_flight })
+        Some(Estimate { bandwidth, latency: self.latency?, in_flight }).filter(|_| bandwidth > 0.0)
     }
 
     /// There is nothing to send although more might be in flight.
@@ -124,75 +145,121 @@ impl Congestion {
 
     /// Takes in an answer.
     pub fn learn(&mut self, answer: Answered) {
-        let latency = answer.answered.saturating_sub(answer.sent);
-        if self.drain.is_some() {
-            return self.learn_in_drain(answer, latency);
-        }
-        let least = self.latency.map_or(latency, |(least, _)| least);
-        if latency <= least {
-            self.latency = Some((latency, answer.answered));
+        if self.half.is_some() {
+            return self.learn_from_half(&answer);
         }
         let began = *self.round.began.get_or_insert(answer.sent);
         self.round.bytes += answer.bytes;
-        self.round.answers += 1;
+        self.round.sample.add(&answer);
         // Answers come in bunches: a round is no shorter than the path.
         let lasted = answer.answered.saturating_sub(began);
-        if self.round.answers >= self.depth && lasted >= least.min(latency) && !lasted.is_zero() {
+        let path = self.round.sample.mean().min(self.latency.unwrap_or(Duration::MAX));
+        if self.round.sample.answers >= self.depth && lasted >= path && !lasted.is_zero() {
             self.end_round(began, answer.answered);
         }
     }
 
     fn end_round(&mut self, began: Duration, now: Duration) {
-        let round = std::mem::replace(&mut self.round, Round { began: Some(now), ..Round::default() });
+        let round = self.begin_round(now);
         let bandwidth = round.bytes as f64 / now.saturating_sub(began).as_secs_f64().max(1e-6);
         let best = self.bandwidth();
         if round.hungry && bandwidth < best {
-            // Says nothing about the storage.
+            // Says nothing about the storage; and what is sent next finds its queues empty.
+            self.unsettled = UNSETTLED;
             return;
         }
-        self.chunk = round.bytes as f64 / round.answers as f64;
+        self.chunk = round.bytes as f64 / round.sample.answers as f64;
         if let Some(oldest) = self.bandwidths.get_mut(self.rounds as usize % ROUNDS) {
             *oldest = bandwidth;
         }
         self.rounds = self.rounds.wrapping_add(1);
-        if self.doubling && (round.hungry || bandwidth >= best * WORTH) {
-            // What there was to send did not show what more would bring.
-            self.depth = if round.hungry { self.depth } else { (self.depth * 2).min(self.cap) };
-            return;
-        }
-        self.doubling = false;
-        let probe = if self.rounds.is_multiple_of(PROBE_EVERY) { PROBE } else { 1.0 };
-        self.depth = self.fitting(probe);
-        if self.latency.is_some_and(|(_, seen)| now.saturating_sub(seen) > LATENCY_LASTS) {
-            self.drain = Some(Drain { since: now, least: None, answers: 0 });
+        if self.doubling {
+            let mean = round.sample.mean();
+            self.latency = Some(self.latency.map_or(mean, |least| least.min(mean)));
+            // What there is to send may not show what more would bring.
+            if bandwidth >= self.surpassed * WORTH && !round.hungry {
+                (self.surpassed, self.vain) = (bandwidth, 0);
+                self.depth = (self.depth * 2).min(self.cap);
+            } else if !round.hungry {
+                self.vain += 1;
+                self.doubling = self.vain < VAIN;
+            }
+        } else if self.unsettled > 0 {
+            self.unsettled -= 1;
+        } else if round.hungry {
+            self.unsettled = UNSETTLED;
+        } else {
+            self.block.merge(&round.sample);
+            if self.block.answers >= self.depth.max(2 * ANSWERS) {
+                self.end_block(now);
+            }
         }
     }
 
-    /// The path may have become another: what it takes now replaces what it took.
-    fn learn_in_drain(&mut self, answer: Answered, latency: Duration) {
-        let Some(drain) = &mut self.drain else { return };
-        // The first ones still wait behind what was sent before; the last ones do not.
-        if answer.sent < drain.since {
+    /// Answers of half the depth that tell a mean latency: the longer the depth has been right, the more it takes to change it.
+    fn enough(&self) -> usize {
+        (self.depth / 2).max(ANSWERS * self.patience.isqrt())
+    }
+
+    /// Takes in what the full depth shows, and looks what half of it does when that has been the same for long.
+    fn end_block(&mut self, now: Duration) {
+        let block = std::mem::take(&mut self.block);
+        let change = block.mean().as_secs_f64() / self.full.mean().as_secs_f64().max(1e-9);
+        if self.full.answers > 0 && !(1.0 / OTHER..OTHER).contains(&change) {
+            // What changed in the middle of this one shows neither the one nor the other.
+            (self.full, self.waited, self.patience) = (Sample::default(), 0, SOON);
             return;
         }
-        drain.answers += 1;
-        drain.least = Some(drain.least.map_or(latency, |least| least.min(latency)));
-        if drain.answers >= 3 * DRAINED {
-            self.latency = drain.least.map(|least| (least, answer.answered));
-            self.drain = None;
-            self.round = Round { began: Some(answer.answered), ..Round::default() };
+        self.waited += block.answers;
+        if self.full.answers > 4 * self.enough() {
+            self.full.fade();
         }
+        self.full.merge(&block);
+        if self.depth > 1 && self.waited >= (self.depth + 2 * ANSWERS) * self.patience {
+            self.half = Some(Half { since: now, sample: Sample::default() });
+        }
+    }
+
+    fn begin_round(&mut self, now: Duration) -> Round {
+        std::mem::replace(&mut self.round, Round { began: Some(now), ..Round::default() })
+    }
+
+    fn learn_from_half(&mut self, answer: &Answered) {
+        let enough = self.enough();
+        let Some(half) = &mut self.half else { return };
+        // The first ones still wait behind what was sent before.
+        if answer.sent >= half.since {
+            half.sample.add(answer);
+        }
+        let sample = half.sample;
+        if self.round.hungry {
+            self.try_later(answer.answered);
+        } else if sample.answers >= enough {
+            self.latency = Some(sample.mean());
+            self.steer(self.full.brings_beyond(&sample));
+            self.try_later(answer.answered);
+        }
+    }
+
+    /// Chooses the depth by what the half of it that was left out brings.
+    fn steer(&mut self, brings: f64) {
+        let is_right = (ENOUGH..NO_QUEUE).contains(&brings);
+        let factor = if is_right { 1.0 } else { (1.0 + brings.clamp(0.0, 1.0)) / (1.0 + ENOUGH) };
+        let depth = ((self.depth as f64 * factor).ceil() as usize).clamp(LEAST.min(self.cap), self.cap);
+        let is_close = depth.abs_diff(self.depth) * CLOSE <= self.depth;
+        self.patience = if is_close { (self.patience * 4).min(LATEST) } else { SOON };
+        self.depth = depth;
+    }
+
+    /// Goes on with the full depth.
+    fn try_later(&mut self, now: Duration) {
+        (self.half, self.unsettled, self.waited) = (None, UNSETTLED, 0);
+        (self.full, self.block) = (Sample::default(), Sample::default());
+        self.begin_round(now);
     }
 
     fn bandwidth(&self) -> f64 {
         self.bandwidths.iter().copied().fold(0.0, f64::max)
-    }
-
-    /// Requests that fit into the path, times the gain.
-    fn fitting(&self, probe: f64) -> usize {
-        let Some(Estimate { bandwidth, latency, .. }) = self.estimate() else { return self.depth };
-        let requests = bandwidth * latency.as_secs_f64() / self.chunk.max(1.0);
-        ((requests * GAIN * probe).ceil() as usize).clamp(LEAST.min(self.cap), self.cap)
     }
 }
 
