@@ -1,5 +1,6 @@
 //! What one run was asked to do, resolved: every size in bytes, every default filled in.
 
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -40,8 +41,9 @@ pub struct RunOptions {
     pub populate: Populate,
     /// Requests in flight on each mount; measured, if not given.
     pub jobs: Option<usize>,
-    /// Never more requests in flight on a mount, whoever asks for them.
-    pub max_inflight: usize,
+    /// Never more requests in flight on a mount, whoever asks for them; [`DEFAULT_MAX_INFLIGHT`] or what is asked for, if no
+    /// session gives a bound.
+    pub max_inflight: Option<NonZeroUsize>,
     /// The only engine to use, as long as it works.
     pub engine: Option<Way>,
     /// Bytes of page cache that data files may take, all together.
@@ -58,7 +60,7 @@ pub struct RunOptions {
 impl RunOptions {
     /// Whether the policy can work with these, whoever sent them.
     pub fn are_sound(&self) -> bool {
-        let requests = [self.jobs.unwrap_or(1), self.max_inflight];
+        let requests = [self.jobs.unwrap_or(1), self.max_inflight.map_or(1, NonZeroUsize::get)];
         [self.distance, self.size].iter().all(|bytes| (PAGE..=LARGEST).contains(bytes))
             && (1..100).contains(&self.threshold)
             && requests.iter().all(|requests| REQUESTS.contains(requests))

@@ -1,6 +1,7 @@
 //! The options of a run as the user gives them: a table first, resolved in a second step.
 
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::{env, fs, io, path};
 
@@ -12,9 +13,7 @@ use super::values::{
     parse_switch,
 };
 use crate::engine::Way;
-use crate::options::{
-    DEFAULT_DISTANCE, DEFAULT_MAX_INFLIGHT, DEFAULT_SIZE, DataRange, Mode, Populate, Protect, RunOptions,
-};
+use crate::options::{DEFAULT_DISTANCE, DEFAULT_SIZE, DataRange, Mode, Populate, Protect, RunOptions};
 
 /// Why the options, each usable by itself, make no run.
 #[derive(Debug, thiserror::Error)]
@@ -159,9 +158,6 @@ impl RunArguments {
         distance = distance.next_multiple_of(PAGE);
         size = size.max(distance);
 
-        // A bound that was given holds for all; that which was not gives way to the jobs asked for.
-        let max_inflight = self.max_inflight.unwrap_or(DEFAULT_MAX_INFLIGHT.max(self.jobs.unwrap_or(1)));
-
         let options = RunOptions {
             distance,
             distance_auto,
@@ -183,7 +179,7 @@ impl RunArguments {
             protect: self.protect,
             populate: self.populate,
             jobs: self.jobs,
-            max_inflight,
+            max_inflight: self.max_inflight.and_then(NonZeroUsize::new),
             engine: self.engine.into(),
             cache_limit: self.cache_limit,
             private_lock: self.private_lock,

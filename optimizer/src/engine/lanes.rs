@@ -48,7 +48,10 @@ struct Queue {
 
 #[derive(Default)]
 pub struct Lanes {
+    /// None is without extents.
     queues: VecDeque<Queue>,
+    /// Requests that may be in flight, at most.
+    cap: usize,
     /// Chunks being fetched: what another reader wants of them is on its way.
     flying: Vec<(*const DataFile, Range<u64>)>,
 }
@@ -57,8 +60,17 @@ pub struct Lanes {
 unsafe impl Send for Lanes {}
 
 impl Lanes {
+    /// At most so many requests may be in flight.
+    pub fn set_cap(&mut self, cap: usize) {
+        self.cap = cap;
+    }
+
     /// Appends extents to a stream's lane.
-    pub fn append(&mut self, lane: Lane, file: &Arc<DataFile>, account: &Arc<Account>, extents: Vec<Range<u64>>) {
+    pub fn append(&mut self, lane: Lane, file: &Arc<DataFile>, account: &Arc<Account>, mut extents: Vec<Range<u64>>) {
+        extents.retain(|extent| !extent.is_empty());
+        if extents.is_empty() {
+            return;
+        }
         let has_gaps = extents.windows(2).any(|pair| pair[0].end != pair[1].start);
         match self.queues.iter_mut().find(|queue| queue.lane == lane) {
             Some(queue) => {
@@ -99,35 +111,48 @@ impl Lanes {
         self.flying.len()
     }
 
-    /// Requests that these are to the storage, at most: none carries more than [`LARGEST_CHUNK`].
-    pub fn requests(&self) -> usize {
-        self.flying.iter().map(|(_, chunk)| (chunk.end - chunk.start).div_ceil(LARGEST_CHUNK) as usize).sum()
+    /// Whether a chunk is queued, and may be in flight beside those that are.
+    pub fn has_next(&self) -> bool {
+        self.queues.front().is_some_and(|queue| self.has_room_for(&self.cut(queue).0))
     }
 
-    /// Whether as many large pieces are being fetched as may be.
-    pub fn is_full_of_pieces(&self) -> bool {
-        self.flying.iter().filter(|(_, chunk)| chunk.end - chunk.start > LARGEST_CHUNK).count() >= MOST_PIECES
+    /// Within the bounds on requests and on large pieces.
+    fn has_room_for(&self, chunk: &Range<u64>) -> bool {
+        let flying = self.flying.iter().map(|(_, chunk)| requests_of(chunk));
+        let pieces = flying.clone().filter(|&requests| requests > 1).count();
+        pieces < MOST_PIECES && flying.sum::<usize>() + requests_of(chunk) <= self.cap
     }
 
-    /// The next chunk of the lane whose turn it is; the lane then goes to the end. With `only`, nothing if that is of
-    /// another file or for another engine.
+    /// The first chunk of a queue, and its engine.
+    fn cut(&self, queue: &Queue) -> (Range<u64>, Way) {
+        let Some(extent) = queue.extents.front() else { return (0..0, Way::Read) };
+        let mut way = queue.file.way(extent, queue.has_gaps);
+        let mut size = queue.file.chunk(way);
+        if requests_of(&(0..size)) > self.cap {
+            (way, size) = (Way::Read, queue.file.chunk(Way::Read));
+        }
+        let length = extent.end - extent.start;
+        let chunk = match length.div_ceil(size) {
+            // It comes as a whole, whatever part of it is asked for.
+            _ if size == LARGE_PIECE => piece_around(extent.start, queue.file.size),
+            // What is short, as what readers that skip want, takes no more requests than it must.
+            pieces @ 1..=2 => extent.start..extent.end.min(extent.start + (length / pieces).next_multiple_of(PAGE)),
+            _ => extent.start..(extent.start / size + 1) * size,
+        };
+        (chunk, way)
+    }
+
+    /// The next chunk of the lane whose turn it is; the lane then goes to the end. Nothing if it may not be in flight now;
+    /// with `only`, nothing if it is of another file or for another engine.
     pub fn next(&mut self, only: Option<(&DataFile, Way)>) -> Option<Job> {
         while let Some(mut queue) = self.queues.pop_front() {
-            let Some(extent) = queue.extents.front_mut() else { continue };
-            let way = queue.file.way(extent, queue.has_gaps);
-            if only.is_some_and(|(file, wanted)| !std::ptr::eq(&*queue.file, file) || way != wanted) {
+            let (chunk, way) = self.cut(&queue);
+            let is_other = only.is_some_and(|(file, wanted)| !std::ptr::eq(&*queue.file, file) || way != wanted);
+            if is_other || !self.has_room_for(&chunk) {
                 self.queues.push_front(queue);
                 return None;
             }
-            let size = queue.file.chunk(way);
-            let length = extent.end - extent.start;
-            let chunk = match length.div_ceil(size) {
-                // It comes as a whole, whatever part of it is asked for.
-                _ if size == LARGE_PIECE => piece_around(extent.start, queue.file.size),
-                // What is short, as what readers that skip want, takes no more requests than it must.
-                pieces @ 1..=2 => extent.start..extent.end.min(extent.start + (length / pieces).next_multiple_of(PAGE)),
-                _ => extent.start..(extent.start / size + 1) * size,
-            };
+            let Some(extent) = queue.extents.front_mut() else { continue };
             extent.start = chunk.end.min(extent.end);
             if extent.is_empty() {
                 queue.extents.pop_front();
@@ -154,6 +179,11 @@ impl Lanes {
             self.flying.swap_remove(index);
         }
     }
+}
+
+/// Requests that a chunk is to the storage, at most: none carries more than [`LARGEST_CHUNK`].
+fn requests_of(chunk: &Range<u64>) -> usize {
+    (chunk.end - chunk.start).div_ceil(LARGEST_CHUNK) as usize
 }
 
 /// The large piece that this byte of a file is in.

@@ -13,7 +13,7 @@ pub use audience::Audience;
 pub use file::{Account, DataFile, FileRecord, Identity};
 pub use kept::Held;
 pub use lanes::Lane;
-pub use pool::{Pool, Wish};
+pub use pool::{Pool, Seat, Wish};
 pub use ways::Way;
 
 use std::io;

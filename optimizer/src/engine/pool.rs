@@ -4,24 +4,34 @@ use super::file::{Account, DataFile};
 use super::lanes::{Job, Lane, Lanes, Queued};
 use super::ways::{Engines, Way};
 use super::{Failure, LARGE_PIECE, MOST_PIECES, Traffic};
+use crate::options::DEFAULT_MAX_INFLIGHT;
 use crate::policy::congestion::{Answered, Congestion, Estimate};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// What one session asks of the pool, as long as it holds this.
+/// What one session asks of the pool.
+#[derive(Clone, Copy, Debug)]
 pub struct Wish {
     /// Requests in flight; measured what is best, if none are asked for.
     pub jobs: Option<usize>,
     /// Never more than these, for all sessions together.
-    pub max_inflight: usize,
+    pub max_inflight: Option<usize>,
+}
+
+/// A wish counts as long as this is held.
+pub struct Seat {
+    inner: Arc<Inner>,
+    number: u64,
 }
 
 struct State {
     lanes: Lanes,
     congestion: Congestion,
-    wishes: Vec<Weak<Wish>>,
+    /// By the numbers of their seats.
+    wishes: Vec<(u64, Wish)>,
+    seats: u64,
     /// What the sessions that ask for a number of requests ask for, and whether any session leaves it to us.
     asked: usize,
     measured: bool,
@@ -48,6 +58,7 @@ impl Default for Pool {
             lanes: Lanes::default(),
             congestion: Congestion::new(1),
             wishes: Vec::new(),
+            seats: 0,
             asked: 1,
             measured: false,
             cap: 1,
@@ -61,12 +72,13 @@ impl Default for Pool {
 
 impl Pool {
     /// Takes a session's wish into account. Of several, the largest number of requests and the least bound hold.
-    pub fn join(&self, wish: &Arc<Wish>) {
+    pub fn join(&self, wish: Wish) -> Seat {
         let mut state = self.inner.lock();
-        if !state.wishes.iter().any(|known| known.as_ptr() == Arc::as_ptr(wish)) {
-            state.wishes.push(Arc::downgrade(wish));
-        }
-        state.weigh_wishes();
+        state.seats += 1;
+        let number = state.seats;
+        state.wishes.push((number, wish));
+        self.inner.weigh_wishes(&mut state);
+        Seat { inner: Arc::clone(&self.inner), number }
     }
 
     /// Appends extents to a stream's lane.
@@ -87,9 +99,7 @@ impl Pool {
 
     /// Forgets what is still queued for lanes that `is_over`.
     pub fn forget(&self, is_over: impl Fn(Lane) -> bool) {
-        let mut state = self.inner.lock();
-        state.lanes.forget(is_over);
-        state.weigh_wishes();
+        self.inner.lock().lanes.forget(is_over);
     }
 
     /// What the requests so far have shown of the storage.
@@ -98,6 +108,14 @@ impl Pool {
         // The control does not know of the bound on large pieces.
         let in_flight = estimate.in_flight.min(MOST_PIECES as u64 * LARGE_PIECE);
         Some(Estimate { in_flight, ..estimate })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = self.inner.lock();
+        state.wishes.retain(|(number, _)| *number != self.number);
+        self.inner.weigh_wishes(&mut state);
     }
 }
 
@@ -113,12 +131,18 @@ impl Drop for Pool {
 
 impl State {
     fn weigh_wishes(&mut self) {
-        self.wishes.retain(|wish| wish.strong_count() > 0);
-        let wishes: Vec<_> = self.wishes.iter().filter_map(Weak::upgrade).collect();
-        self.asked = wishes.iter().filter_map(|wish| wish.jobs).max().unwrap_or(0);
-        self.measured = wishes.iter().any(|wish| wish.jobs.is_none());
-        self.cap = wishes.iter().map(|wish| wish.max_inflight).min().unwrap_or(1).max(1);
+        if self.wishes.is_empty() {
+            // Who comes next finds what was measured.
+            return;
+        }
+        let wishes = self.wishes.iter().map(|(_, wish)| wish);
+        self.asked = wishes.clone().filter_map(|wish| wish.jobs).max().unwrap_or(0);
+        self.measured = wishes.clone().any(|wish| wish.jobs.is_none());
+        // A bound that was given holds for all; the one that was not gives way to the requests asked for.
+        let bound = wishes.filter_map(|wish| wish.max_inflight).min();
+        self.cap = bound.unwrap_or(DEFAULT_MAX_INFLIGHT.max(self.asked)).max(1);
         self.congestion.set_cap(self.cap);
+        self.lanes.set_cap(self.cap);
     }
 
     /// Requests that may be in flight now.
@@ -128,18 +152,20 @@ impl State {
     }
 
     fn has_work(&self) -> bool {
-        // The next chunk may be two requests.
-        let requests = self.lanes.requests();
-        !self.lanes.is_empty()
-            && !self.lanes.is_full_of_pieces()
-            && self.lanes.in_flight() < self.depth()
-            && (requests < self.cap - 1 || requests == 0 || self.lanes.in_flight() == requests && requests < self.cap)
+        self.lanes.in_flight() < self.depth() && self.lanes.has_next()
     }
 }
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn weigh_wishes(self: &Arc<Self>, state: &mut State) {
+        state.weigh_wishes();
+        // There may be room for more.
+        self.staff(state);
+        self.work.notify_all();
     }
 
     fn now(&self) -> Duration {
@@ -289,5 +315,41 @@ impl Traffic for Flight<'_> {
             }
             result => self.finish(job, sent, result.map(|()| self.way)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_force(pool: &Pool) -> (usize, usize) {
+        let state = pool.inner.lock();
+        (state.asked, state.cap)
+    }
+
+    /// What a session asked for goes with it, whatever others do.
+    #[test]
+    fn wishes_count_as_long_as_their_sessions() {
+        let pool = Pool::default();
+        let other = pool.join(Wish { jobs: None, max_inflight: None });
+        assert_eq!(in_force(&pool), (0, DEFAULT_MAX_INFLIGHT));
+        let modest = pool.join(Wish { jobs: Some(2), max_inflight: Some(3) });
+        assert_eq!(in_force(&pool), (2, 3));
+        drop(modest);
+        assert_eq!(in_force(&pool), (0, DEFAULT_MAX_INFLIGHT));
+        drop(other);
+    }
+
+    /// A bound that nobody gave is none for who asked for more.
+    #[test]
+    fn the_default_gives_way_to_what_is_asked_for() {
+        let pool = Pool::default();
+        let _plain = pool.join(Wish { jobs: None, max_inflight: None });
+        let many = pool.join(Wish { jobs: Some(200), max_inflight: None });
+        assert_eq!(in_force(&pool), (200, 200));
+        let _bounded = pool.join(Wish { jobs: None, max_inflight: Some(100) });
+        assert_eq!(in_force(&pool), (200, 100));
+        drop(many);
+        assert_eq!(in_force(&pool), (0, 100));
     }
 }

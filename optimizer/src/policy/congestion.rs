@@ -44,7 +44,7 @@ const OTHER: f64 = 1.5;
 pub struct Estimate {
     /// Bytes per second.
     pub bandwidth: f64,
-    /// From a request to its answer, in the mean, with little in front of it.
+    /// From a request to its answer, with little in front of it: the least at first, later a mean.
     pub latency: Duration,
     /// Bytes that are kept in flight.
     pub in_flight: u64,
@@ -81,7 +81,7 @@ pub struct Congestion {
     rounds: u32,
     /// Bandwidths of the last rounds.
     bandwidths: [f64; ROUNDS],
-    /// Mean latency with little in front.
+    /// Latency with little in front: the least, until half the depth has shown a mean.
     latency: Option<Duration>,
     /// Mean bytes of a request, of the last round.
     chunk: f64,
@@ -122,8 +122,15 @@ impl Congestion {
 
     /// Changes the bound.
     pub fn set_cap(&mut self, cap: usize) {
+        let was_bound = self.depth == self.cap && cap > self.cap;
         self.cap = cap.max(1);
-        self.depth = if self.rounds == 0 { FIRST.min(self.cap) } else { self.depth.min(self.cap) };
+        if self.rounds == 0 {
+            self.depth = FIRST.min(self.cap);
+        } else if was_bound {
+            (self.doubling, self.vain, self.surpassed) = (true, 0, 0.0);
+        } else {
+            self.depth = self.depth.min(self.cap);
+        }
     }
 
     /// Requests that may be in flight now.
@@ -147,6 +154,10 @@ impl Congestion {
     pub fn learn(&mut self, answer: Answered) {
         if self.half.is_some() {
             return self.learn_from_half(&answer);
+        }
+        let latency = answer.latency();
+        if self.doubling && self.latency.is_none_or(|least| latency < least) {
+            self.latency = Some(latency);
         }
         let began = *self.round.began.get_or_insert(answer.sent);
         self.round.bytes += answer.bytes;
@@ -174,8 +185,6 @@ impl Congestion {
         }
         self.rounds = self.rounds.wrapping_add(1);
         if self.doubling {
-            let mean = round.sample.mean();
-            self.latency = Some(self.latency.map_or(mean, |least| least.min(mean)));
             // What there is to send may not show what more would bring.
             if bandwidth >= self.surpassed * WORTH && !round.hungry {
                 (self.surpassed, self.vain) = (bandwidth, 0);

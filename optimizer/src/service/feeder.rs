@@ -2,7 +2,7 @@
 
 use super::files::Files;
 use super::retainer::Retainer;
-use crate::engine::{Account, Audience, DataFile, Lane, Pool};
+use crate::engine::{Account, Audience, DataFile, Lane, Pool, Seat, Wish};
 use crate::options::{Mode, RunOptions};
 use crate::policy::plan::Plan;
 use crate::policy::storage::{Storage, longest_window};
@@ -11,6 +11,7 @@ use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
 use precache_contract::ring::Advice;
 use precache_contract::segment::WATCHED;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,6 +31,8 @@ pub struct Feeder {
     file: Arc<DataFile>,
     account: Arc<Account>,
     pool: Arc<Pool>,
+    /// Goes after all that was queued has been forgotten.
+    _seat: Seat,
     mode: Mode,
     pub streams: Streams,
     retainer: Retainer,
@@ -75,7 +78,22 @@ impl Feeder {
         listener.iter().for_each(|listener| file.audiences.add(listener));
         let (begun, told) = (Instant::now(), (0, Vec::new()));
         let mode = options.mode;
-        Self { mapping, reader, file, account, pool, mode, streams, retainer, begun, told, listener, wanted: 0..0 }
+        let seat = pool.join(Wish { jobs: options.jobs, max_inflight: options.max_inflight.map(NonZeroUsize::get) });
+        Self {
+            mapping,
+            reader,
+            file,
+            account,
+            pool,
+            _seat: seat,
+            mode,
+            streams,
+            retainer,
+            begun,
+            told,
+            listener,
+            wanted: 0..0,
+        }
     }
 
     /// Says where news is urgent before there is any.

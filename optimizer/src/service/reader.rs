@@ -4,7 +4,6 @@ use super::feeder::Supply;
 use super::files::Files;
 use super::ledger::Ledger;
 use super::worker::{Announcement, Source, Unresolved, Use, Worker, lock};
-use crate::engine::Wish;
 use crate::options::RunOptions;
 use crate::progress::MappingId;
 use crate::progress::checkpoints::Shared;
@@ -69,7 +68,6 @@ impl Reader {
             pid,
             token: what.token,
             options: options.clone(),
-            wish: Arc::new(Wish { jobs: options.jobs, max_inflight: options.max_inflight }),
             files: Arc::clone(files),
             ledger: Arc::clone(ledger),
             shared: Arc::clone(&shared),

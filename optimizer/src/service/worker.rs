@@ -3,7 +3,7 @@
 use super::feeder::{Feeder, Supply};
 use super::files::Files;
 use super::ledger::Ledger;
-use crate::engine::{Account, Audience, DataFile, FileRecord, Pool, Wish};
+use crate::engine::{Account, Audience, DataFile, FileRecord, Pool};
 use crate::options::{Populate, RunOptions};
 use crate::progress::checkpoints::{Checkpoints, Listener, Registration, Shared, Tally};
 use crate::progress::{MappingId, Progress, ProgressSource};
@@ -62,7 +62,6 @@ pub struct Worker {
     pub pid: i32,
     pub token: u64,
     pub options: RunOptions,
-    pub wish: Arc<Wish>,
     pub files: Arc<Files>,
     pub ledger: Arc<Ledger>,
     pub shared: Arc<Shared>,
@@ -138,7 +137,6 @@ impl Worker {
             source.let_go(id);
             return;
         }
-        supply.pool.join(&self.wish);
         let listener: Option<Arc<dyn Audience>> = match self.options.populate {
             Populate::Off => None,
             Populate::Auto | Populate::On => Some(Arc::new(Listener { shared: Arc::clone(&self.shared), mapping: id })),

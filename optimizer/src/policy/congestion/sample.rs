@@ -14,7 +14,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    fn latency(&self) -> Duration {
+    pub fn latency(&self) -> Duration {
         self.answered.saturating_sub(self.sent)
     }
 }

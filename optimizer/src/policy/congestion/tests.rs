@@ -258,3 +258,24 @@ fn follows_a_storage_that_has_become_faster() {
     let rate = simulation.run(&mut control, fast, 10_000, None);
     assert!(rate > 0.95 * fast.bandwidth, "{rate}, depth {}", control.depth());
 }
+
+/// A pool is made before it is known what may be in flight.
+#[test]
+fn begins_with_several_whatever_was_allowed_before() {
+    let mut control = Congestion::new(1);
+    control.set_cap(64);
+    assert_eq!(control.depth(), FIRST);
+    control.set_cap(2);
+    assert_eq!(control.depth(), 2);
+}
+
+#[test]
+fn a_bound_that_is_lifted_no_longer_holds() {
+    let path = Path::steady(0.005, 800e6);
+    let (mut control, mut simulation) = (Congestion::new(2), Simulation::default());
+    simulation.run(&mut control, path, 1000, None);
+    control.set_cap(1024);
+    simulation.run(&mut control, path, 500, None);
+    let rate = simulation.run(&mut control, path, 4000, None);
+    assert!(rate > 0.9 * path.bandwidth, "{rate}, depth {}", control.depth());
+}
