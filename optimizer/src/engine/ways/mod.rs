@@ -4,6 +4,7 @@ mod populate;
 mod read;
 mod read_ahead;
 mod ring;
+mod scrap;
 
 use super::file::DataFile;
 use super::residency::Residency;
@@ -95,4 +96,61 @@ fn one_by_one(
 /// The end of a file that was cut after it was opened.
 fn shorter() -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the file is shorter than it was")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::LARGEST_CHUNK;
+    use std::sync::Arc;
+
+    /// The chunks of a file one after the other, and how many have come.
+    struct Chunks {
+        next: u64,
+        end: u64,
+        come: u64,
+    }
+
+    impl Traffic for Chunks {
+        fn more(&mut self) -> Option<Range<u64>> {
+            let start = self.next;
+            self.next += LARGEST_CHUNK;
+            (start < self.end).then(|| start..start + LARGEST_CHUNK)
+        }
+
+        fn done(&mut self, _: &Range<u64>, result: Result<(), Failure>) {
+            self.come += u64::from(!matches!(result, Err(Failure::Storage(_))));
+        }
+    }
+
+    /// Bytes of memory of its own that this process takes.
+    fn own_memory() -> u64 {
+        let status = procfs::process::Process::myself().and_then(|process| process.status()).unwrap();
+        status.rssanon.unwrap() << 10
+    }
+
+    /// However many threads fill, the user's memory is left to the user.
+    #[test]
+    fn engines_keep_no_memory() {
+        const SIZE: u64 = 8 * LARGEST_CHUNK;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(SIZE).unwrap();
+        let file = DataFile::new(file, None, Some(Way::Read), &Arc::default()).unwrap();
+        let before = own_memory();
+        let mut threads: Vec<Engines> = std::iter::repeat_with(Engines::default).take(64).collect();
+        for way in Way::ALL {
+            for engines in &mut threads {
+                let mut chunks = Chunks { next: LARGEST_CHUNK, end: SIZE, come: 0 };
+                let mut next = Some(0..LARGEST_CHUNK);
+                while let Some(chunk) = next {
+                    engines.get(way).fill(&file, &chunk, &mut chunks);
+                    next = chunks.more();
+                }
+                assert_eq!(chunks.come, SIZE / LARGEST_CHUNK);
+            }
+        }
+        let grown = own_memory().saturating_sub(before);
+        // Other tests take some meanwhile.
+        assert!(grown < 48 << 20, "{grown} bytes");
+    }
 }

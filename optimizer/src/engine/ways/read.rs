@@ -1,25 +1,28 @@
 //! `pread(2)`.
 
-use super::{DataFile, Engine, Failure, Traffic, one_by_one, shorter};
-use std::io::ErrorKind;
+use super::{DataFile, Engine, Failure, Traffic, one_by_one, scrap, shorter};
+use std::io::{Error, ErrorKind};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
 
 #[derive(Default)]
-pub struct Read {
-    buffer: Vec<u8>,
-}
+pub struct Read;
 
 impl Read {
     pub fn bring_in(&mut self, file: &DataFile, chunk: &Range<u64>) -> Result<(), Failure> {
-        self.buffer.resize((chunk.end - chunk.start) as usize, 0);
-        let mut done = 0;
-        while done < self.buffer.len() {
-            match file.file.read_at(&mut self.buffer[done..], chunk.start + done as u64) {
+        let (scrap, most) = scrap::area();
+        let mut at = chunk.start;
+        while at < chunk.end {
+            let length = usize::try_from(chunk.end - at).map_or(most, |left| left.min(most));
+            // SAFETY: pread(2) writes at most `length` bytes, no more than there are at `scrap`, which nobody reads.
+            let read = unsafe { libc::pread64(file.file.as_raw_fd(), scrap.cast(), length, at as libc::off64_t) };
+            match u64::try_from(read) {
                 Ok(0) => return Err(shorter().into()),
-                Ok(n) => done += n,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+                Ok(n) => at += n,
+                Err(_) => match Error::last_os_error() {
+                    error if error.kind() == ErrorKind::Interrupted => {}
+                    error => return Err(error.into()),
+                },
             }
         }
         Ok(())

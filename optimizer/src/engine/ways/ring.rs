@@ -1,12 +1,12 @@
 //! Reads through io_uring (io_uring(7)): one thread keeps several in flight.
 
-use super::{DataFile, Engine, Failure, Traffic, shorter};
+use super::{DataFile, Engine, Failure, Traffic, scrap, shorter};
 use io_uring::{IoUring, opcode, types};
 use std::io::Error;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// Reads in flight of one thread; each has a buffer.
+/// Reads in flight of one thread.
 const ENTRIES: u32 = 8;
 
 #[derive(Default)]
@@ -20,8 +20,7 @@ pub struct Ring {
 #[derive(Default)]
 struct Slot {
     chunk: Option<Range<u64>>,
-    done: usize,
-    buffer: Vec<u8>,
+    done: u64,
 }
 
 impl Engine for Ring {
@@ -35,7 +34,6 @@ impl Engine for Ring {
             while let Some((index, slot)) = self.slots.iter_mut().enumerate().find(|(_, slot)| slot.chunk.is_none())
                 && let Some(chunk) = next.take().or_else(|| traffic.more())
             {
-                slot.buffer.resize((chunk.end - chunk.start) as usize, 0);
                 (slot.chunk, slot.done) = (Some(chunk), 0);
                 slot.send(index, file, ring);
                 flying += 1;
@@ -46,7 +44,6 @@ impl Engine for Ring {
             if let Err(error) = ring.submit_and_wait(1)
                 && error.kind() != std::io::ErrorKind::Interrupted
             {
-                // What the kernel still holds would be written into freed buffers: they stay, and so does the ring.
                 return self.abandon(error, traffic);
             }
             let answers: Vec<_> = ring.completion().map(|answer| (answer.user_data(), answer.result())).collect();
@@ -54,8 +51,8 @@ impl Engine for Ring {
                 let Some(slot) = self.slots.get_mut(index as usize) else { continue };
                 let Some(chunk) = slot.chunk.clone() else { continue };
                 let result = match result {
-                    n if n > 0 && slot.done + (n as usize) < slot.buffer.len() => {
-                        slot.done += n as usize;
+                    n if n > 0 && slot.done + (n as u64) < chunk.end - chunk.start => {
+                        slot.done += n as u64;
                         slot.send(index as usize, file, ring);
                         continue;
                     }
@@ -80,20 +77,22 @@ impl Slot {
     /// Queues the read of what is left of the slot's chunk.
     fn send(&mut self, index: usize, file: &DataFile, ring: &mut IoUring) {
         let Some(chunk) = &self.chunk else { return };
-        let rest = &mut self.buffer[self.done..];
-        let read = opcode::Read::new(types::Fd(file.file.as_raw_fd()), rest.as_mut_ptr(), rest.len() as u32)
-            .offset(chunk.start + self.done as u64)
+        let (scrap, most) = scrap::area();
+        let at = chunk.start + self.done;
+        let length = (chunk.end - at).min(most as u64);
+        let read = opcode::Read::new(types::Fd(file.file.as_raw_fd()), scrap, length as u32)
+            .offset(at)
             .build()
             .user_data(index as u64);
-        // SAFETY: the buffer lives, and does not move, until the slot is emptied after the completion; `Ring::abandon`
-        // leaks what may still be in flight. The file outlives `fill`, which waits for all it sent.
+        // SAFETY: what is at `scrap` is static and nobody reads it; IORING_OP_READ writes at most `length` bytes, no more
+        // than there are (io_uring_enter(2)). The kernel takes a reference to the file when the read is submitted.
         let pushed = unsafe { ring.submission().push(&read) };
         debug_assert!(pushed.is_ok(), "there are as many entries as slots");
     }
 }
 
 impl Ring {
-    /// The ring failed with reads in flight.
+    /// The ring failed with reads in flight: it is kept, as they are.
     fn abandon(&mut self, error: Error, traffic: &mut dyn Traffic) {
         let ring = self.ring.replace(Err(error));
         std::mem::forget(ring);
@@ -101,7 +100,6 @@ impl Ring {
             if let Some(chunk) = &slot.chunk {
                 traffic.done(chunk, Err(Failure::Ineffective));
             }
-            std::mem::forget(slot.buffer);
         }
     }
 }
