@@ -46,7 +46,10 @@ pub const RULES: &[Rule] = &[
     rule("raw-handler-unnoticed", &[("hostile", "13_raw_handler_after.c")]),
     // Memory.
     rule("munmap-unnoticed", &[("hostile", "18_address_reuse.c")]),
-    always("mprotect-unnoticed", &[("hostile", "19_protection_is_the_programs.c")]),
+    always(
+        "mprotect-unnoticed",
+        &[("hostile", "19_protection_is_the_programs.c"), ("hostile", "19_unusual_changes.c")],
+    ),
     rule("unmap-does-not-wait", &[("hostile", "18_address_reuse.c")]),
     rule("guard-before-registration", &[("hostile", "18_mapping_changes_under_readers.c")]),
     rule("private-guards", &[("hostile", "20_private_writes.c")]),

@@ -53,7 +53,8 @@ pub enum Refusal {
     Dying = 12,
     /// A SIGSEGV was sent to a thread that blocks it.
     Blocked = 13,
-    /// The program executes another one while it ignores SIGSEGV.
+    /// The program starts another one, or a process, that is not to have our handler: SIGSEGV is ignored, blocked or reset
+    /// meanwhile.
     Executing = 14,
     /// The program is likely to make system calls on mapped memory past libc.
     RawCalls = 15,
@@ -109,7 +110,9 @@ impl Refusal {
             Self::NotEnrolled => "the process could not be made known to the optimizer",
             Self::Dying => "a fault of the program's own took its default action",
             Self::Blocked => "a SIGSEGV was sent to the program while it blocks it",
-            Self::Executing => "the program executes another one while it ignores SIGSEGV",
+            Self::Executing => {
+                "the program starts another one while it ignores or blocks SIGSEGV, or one without its handlers"
+            }
             Self::RawCalls => "the program makes system calls past libc (Go, io_uring), which nobody sees",
             Self::PinningDevice => "a device that pins memory is open (CUDA, ROCm, InfiniBand)",
             Self::Lent => "the program gave the mapping to asynchronous calls (aio)",
