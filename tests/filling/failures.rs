@@ -1,37 +1,52 @@
-//! Storage that fails ends the acceleration of that file, and nothing else.
+//! What cannot be read ahead is left to the reader; storage that keeps failing ends the acceleration of that file, and nothing
+//! else.
 
 use precache_tests::programs::program;
 use precache_tests::runs::Program;
 use precache_tests::storage::{SlowStorage, can_mount, flat_file, scratch};
 use std::fs;
 
-/// Reads the first half of a file on storage with this fault.
-fn first_half_with(fault: &str) -> Option<String> {
+/// Reads the first half of a file on storage with these faults.
+fn first_half_with(faults: &[&str], options: &[&str]) -> Option<String> {
     if !can_mount() {
         return None;
     }
     let file = flat_file(64);
-    let storage = SlowStorage::mount(scratch(), &["--latency=200us", &format!("--fault={fault}")]);
+    let faults: Vec<_> = faults.iter().map(|fault| format!("--fault={fault}")).collect();
+    let arguments: Vec<_> = ["--latency=200us"].into_iter().chain(faults.iter().map(String::as_str)).collect();
+    let storage = SlowStorage::mount(scratch(), &arguments);
     let half = |path: &std::path::Path| {
         // Computing, so that filling is ahead.
         let arguments = ["--end=32M", "--compute-us-per-mb=20000"].map(AsRef::as_ref);
         Program::new([program("map-reader").as_os_str(), path.as_os_str()].into_iter().chain(arguments))
     };
-    let (left, report) = half(&storage.path().join("flat-64M")).under(&["--distance=8M", "--size=50M"]);
+    let (left, report) =
+        half(&storage.path().join("flat-64M")).under(&[&["--distance=8M", "--size=50M"], options].concat());
     assert_eq!(left.stdout, half(&file).alone().stdout);
     assert!(left.status.success(), "{left:?}");
     Some(report.text())
 }
 
+/// One chunk, and what comes after it is fetched.
 #[test]
 fn an_error_in_the_window_ahead_is_not_the_readers() {
-    let Some(report) = first_half_with("eio@40M") else { return };
-    assert!(report.contains("given up: reading"), "{report}");
+    let Some(report) = first_half_with(&["eio@40M"], &[]) else { return };
+    assert!(report.contains("left to the program: 1, the first: reading"), "{report}");
+    assert!(!report.contains("given up"), "{report}");
 }
 
 #[test]
 fn a_short_read_in_the_window_ahead_is_not_the_readers() {
-    let Some(report) = first_half_with("short@40M") else { return };
+    let Some(report) = first_half_with(&["short@40M"], &[]) else { return };
+    assert!(report.contains("reading"), "{report}");
+}
+
+/// Nothing of what comes after the first 40 MiB can be read.
+#[test]
+fn storage_that_keeps_failing_is_given_up() {
+    let faults: Vec<_> = (320..512).map(|chunk| format!("eio@{}K", chunk * 128)).collect();
+    let faults: Vec<&str> = faults.iter().map(String::as_str).collect();
+    let Some(report) = first_half_with(&faults, &["--engine=pread"]) else { return };
     assert!(report.contains("given up: reading"), "{report}");
 }
 

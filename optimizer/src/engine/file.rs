@@ -4,6 +4,7 @@
 //! cached of it.
 
 use super::audience::Audiences;
+use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
 use super::residency::Residency;
@@ -84,7 +85,8 @@ pub struct FileRecord {
     /// Since when it is known: times of what follows count from here.
     origin: Instant,
     retention: Mutex<Retention>,
-    ended: Mutex<Option<String>>,
+    /// What could not be read.
+    pub failures: Failures,
 }
 
 /// A data file that someone has mapped. Its descriptor keeps the reader's open file, and with it the locks on that, so
@@ -202,7 +204,7 @@ impl FileRecord {
             origin: Instant::now(),
             retention: Mutex::default(),
             residency,
-            ended: Mutex::new(None),
+            failures: Failures::default(),
         })
     }
 
@@ -222,14 +224,9 @@ impl FileRecord {
         self.retention.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Ends the acceleration of this file; the first reason stays.
-    pub fn end(&self, reason: String) {
-        self.ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(reason);
-    }
-
     /// Why nothing is fetched of this file any more.
     pub fn ended(&self) -> Option<String> {
-        self.ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.failures.ended()
     }
 
     /// Bytes that each engine brought in, the one with the most first.

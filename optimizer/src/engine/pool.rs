@@ -278,6 +278,9 @@ impl Flight<'_> {
         // Under the lock: answers are told in the order of their times.
         let now = self.inner.now();
         let path = state.congestion.estimate().map(|estimate| estimate.latency);
+        if result.is_ok() {
+            job.file.failures.end_row();
+        }
         match result {
             Ok(way) if job.file.residency.was_cached(bytes, now.saturating_sub(sent), path) => {
                 job.account.cached.fetch_add(bytes, Relaxed);
@@ -291,7 +294,7 @@ impl Flight<'_> {
                 let in_flight = state.lanes.in_flight();
                 state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });
             }
-            Err(why) => job.file.end(format!("reading {bytes} bytes at {}: {why}", job.chunk.start)),
+            Err(why) => job.file.failures.add(format!("reading {bytes} bytes at {}: {why}", job.chunk.start)),
         }
         self.inner.land(&mut state, &job);
     }
@@ -313,7 +316,12 @@ impl Traffic for Flight<'_> {
                 self.file.filling.miss(self.way, self.inner.now());
                 self.left.push((job, sent));
             }
-            result => self.finish(job, sent, result.map(|()| self.way)),
+            result => {
+                if result.is_err() {
+                    self.file.filling.answer(self.way, 0, self.inner.now());
+                }
+                self.finish(job, sent, result.map(|()| self.way));
+            }
         }
     }
 }

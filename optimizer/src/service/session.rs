@@ -217,6 +217,14 @@ fn report_on(file: &FileRecord, counters: &Account, mode: Mode) -> FileReport {
         (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
         (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
     };
+    let decision = match file.failures.left() {
+        Some((left, first)) if file.ended().is_none() => {
+            format!(
+                "{decision}; chunks that could not be read and were left to the program: {left}, the first: {first}"
+            )
+        }
+        _ => decision,
+    };
     FileReport {
         path: file.path.clone(),
         size: file.size,
