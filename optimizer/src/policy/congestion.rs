@@ -44,7 +44,7 @@ const OTHER: f64 = 1.5;
 pub struct Estimate {
     /// Bytes per second.
     pub bandwidth: f64,
-    /// From a request to its answer, with little in front of it: the least at first, later a mean.
+    /// From a request to its answer, with nothing in front of it: the least of late.
     pub latency: Duration,
     /// Bytes that are kept in flight.
     pub in_flight: u64,
@@ -64,6 +64,7 @@ struct Round {
 struct Half {
     since: Duration,
     sample: Sample,
+    least: Option<Duration>,
 }
 
 /// The control of one mount. Pure: times come from the caller.
@@ -81,7 +82,7 @@ pub struct Congestion {
     rounds: u32,
     /// Bandwidths of the last rounds.
     bandwidths: [f64; ROUNDS],
-    /// Latency with little in front: the least, until half the depth has shown a mean.
+    /// The least latency: at the beginning, and later of the half depth that was tried last.
     latency: Option<Duration>,
     /// Mean bytes of a request, of the last round.
     chunk: f64,
@@ -225,7 +226,7 @@ impl Congestion {
         }
         self.full.merge(&block);
         if self.depth > 1 && self.waited >= (self.depth + 2 * ANSWERS) * self.patience {
-            self.half = Some(Half { since: now, sample: Sample::default() });
+            self.half = Some(Half { since: now, sample: Sample::default(), least: None });
         }
     }
 
@@ -239,12 +240,13 @@ impl Congestion {
         // The first ones still wait behind what was sent before.
         if answer.sent >= half.since {
             half.sample.add(answer);
+            half.least = Some(half.least.map_or(answer.latency(), |least| least.min(answer.latency())));
         }
         let sample = half.sample;
         if self.round.hungry {
             self.try_later(answer.answered);
         } else if sample.answers >= enough {
-            self.latency = Some(sample.mean());
+            self.latency = half.least;
             self.steer(self.full.brings_beyond(&sample));
             self.try_later(answer.answered);
         }
