@@ -54,6 +54,21 @@ fn two_readers_of_one_file_keep_within_the_limit() {
     assert!(share.is_none_or(|share| (1.3..3.4).contains(&share)), "{share:?} of the file in {:#}", report.0);
 }
 
+/// What was read of a file that nobody has mapped any more takes no room from the next one.
+#[test]
+fn a_file_that_is_finished_leaves_its_room() {
+    let (storage, file) = flat_on(&["--latency=1ms", "--bandwidth=800M"]);
+    flat_file(96);
+    let reader = format!("'{}' --compute-us-per-mb=2000", program("map-reader").display());
+    let first = format!("{reader} '{}'", storage.path().join("flat-96M").display());
+    let both = Program::new(["sh", "-c", &format!("{first} && {reader} '{}' --epochs=3", file.display())]);
+    let (left, report) = both.under(&["--cache-limit=160M", "--size=8M", "--distance=1M"]);
+    assert!(left.status.success());
+    let share = storage.bytes_of("flat-192M").map(|bytes| bytes as f64 / (192 * MIB) as f64);
+    // 32 MiB do not fit, and two windows more; with the first file in their way it would be 128 MiB.
+    assert!(share.is_none_or(|share| share < 2.2), "{share:?} of the file in {:#}", report.0);
+}
+
 /// Of a private mapping that may be written to nothing is let go of, and nothing counts as dropped while it is there.
 #[test]
 fn what_stays_mapped_is_not_told_to_be_dropped() {
@@ -113,16 +128,15 @@ fn only_what_was_fetched_is_dropped() {
     assert_eq!(storage.bytes_of("flat-64M"), before);
 }
 
-/// Where nobody tells what is cached, the time of the answers does.
+/// Where nobody tells what is cached, it tells that nothing has to be waited for.
 #[test]
 fn what_others_cached_stays_also_where_nobody_tells() {
     if !nix::unistd::geteuid().is_root() {
         return lacking("root's rights, to become someone who may not ask what is cached");
     }
-    let storage = SlowStorage::mount(scratch(), &["--latency=20ms", "--allow-other"]);
+    let storage = SlowStorage::mount(scratch(), &["--latency=2ms", "--allow-other"]);
     flat_file(64);
     let file = storage.path().join("flat-64M");
-    // The second half: by then it is known how long the storage takes.
     let read_second_half = || {
         let mut half = vec![0; 32 << 20];
         fs::File::open(&file).unwrap().read_exact_at(&mut half, 32 << 20).unwrap();
@@ -147,8 +161,8 @@ fn what_others_cached_stays_also_where_nobody_tells() {
     assert!(report.of_file("dropped") > 16 * MIB, "{:#}", report.0);
     let before = storage.bytes_of("flat-64M");
     let again = read_second_half().zip(before).map(|(after, before)| after - before);
-    // On a busy machine some answers of memory take as long as those of storage.
-    assert!(again.is_none_or(|again| again <= 8 * MIB), "{again:?} bytes are fetched again: {:#}", report.0);
+    // FUSE asks for a file's attributes now and then, in the middle of a read.
+    assert!(again.is_none_or(|again| again < 8 * MIB), "{again:?} bytes are fetched again: {:#}", report.0);
 }
 
 /// A memory cgroup of version 1, gone when this drops.

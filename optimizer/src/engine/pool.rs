@@ -2,6 +2,7 @@
 
 use super::file::{Account, DataFile};
 use super::lanes::{Job, Lane, Lanes, Queued};
+use super::residency::{Residency, waits};
 use super::ways::{Engines, Way};
 use super::{Failure, LARGE_PIECE, MOST_PIECES, Traffic};
 use crate::options::DEFAULT_MAX_INFLIGHT;
@@ -240,7 +241,7 @@ impl Inner {
     /// Has an engine bring in a chunk, and whatever it takes on meanwhile.
     fn fly(&self, job: Job, engines: &mut Engines) {
         let (file, chunk, way) = (Arc::clone(&job.file), job.chunk.clone(), job.way);
-        let mut flight = Flight { inner: self, file: &file, way, flying: Vec::new(), left: Vec::new() };
+        let mut flight = Flight { inner: self, file: &file, way, flying: Vec::new(), left: Vec::new(), waits: 0 };
         flight.send(job);
         engines.get(way).fill(&file, &chunk, &mut flight);
         // What the engine could not do is done all the same.
@@ -259,6 +260,8 @@ struct Flight<'a> {
     flying: Vec<(Job, Duration)>,
     /// Chunks on which the engine had no effect.
     left: Vec<(Job, Duration)>,
+    /// How often the thread had waited when it sent the last one, where that tells what was cached.
+    waits: i64,
 }
 
 impl Flight<'_> {
@@ -269,20 +272,23 @@ impl Flight<'_> {
         self.file.filling.send(self.way, now);
         job.account.enter_flight();
         self.flying.push((job, now));
+        if self.file.residency == Residency::Unknown {
+            self.waits = waits();
+        }
     }
 
     fn finish(&self, job: Job, sent: Duration, result: Result<Way, Failure>) {
         let bytes = job.chunk.end - job.chunk.start;
+        let has_waited = self.file.residency != Residency::Unknown || waits() != self.waits;
         job.account.leave_flight();
         let mut state = self.inner.lock();
         // Under the lock: answers are told in the order of their times.
         let now = self.inner.now();
-        let path = state.congestion.estimate().map(|estimate| estimate.latency);
         if result.is_ok() {
             job.file.failures.end_row();
         }
         match result {
-            Ok(way) if job.file.residency.was_cached(bytes, now.saturating_sub(sent), path) => {
+            Ok(way) if job.file.residency.was_cached(bytes, now.saturating_sub(sent), has_waited) => {
                 job.account.cached.fetch_add(bytes, Relaxed);
                 job.file.filling.take_back(way, now);
                 job.tell_cached();

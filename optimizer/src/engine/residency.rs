@@ -5,6 +5,7 @@
 //! systems that support it, but where the page is missing it starts to read it (`filemap_get_pages` in mm/filemap.c): a
 //! request of 4 KiB in front of the one that follows. So it is asked only where `cachestat` refuses.
 
+use nix::sys::resource::{UsageWho, getrusage};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -16,10 +17,6 @@ const SYS_CACHESTAT: libc::c_long = 451;
 
 /// Bytes per second that no storage brings, of one request.
 const OF_MEMORY: f64 = 2e9;
-/// What memory brings to a thread that has to wait for its turn: told apart from storage where the path takes longer, this
-/// many times.
-const HELD_UP: f64 = 250e6;
-const OF_PATH: u32 = 4;
 
 /// The source that can be asked for one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +25,7 @@ pub enum Residency {
     CacheStat,
     /// `preadv2(RWF_NOWAIT)`.
     NoWait,
-    /// Nobody tells: every page is taken to be missing, until it is answered for as only memory answers.
+    /// Nobody tells: every page is taken to be missing, until whoever reads it need not wait.
     Unknown,
 }
 
@@ -63,11 +60,15 @@ impl Residency {
         }
     }
 
-    /// Where nobody tells before: whether so many bytes were cached, as they came in this time over a path of this latency.
-    pub fn was_cached(self, bytes: u64, took: Duration, path: Option<Duration>) -> bool {
-        let comes_at = |rate| bytes as f64 > rate * took.as_secs_f64();
-        let is_too_early = || path.is_some_and(|path| took < path / OF_PATH);
-        self == Self::Unknown && (comes_at(OF_MEMORY) || comes_at(HELD_UP) && is_too_early())
+    /// Where nobody tells before: whether so many bytes were cached, as the thread that brought them in did not wait, or for
+    /// no longer than memory takes.
+    pub fn was_cached(self, bytes: u64, took: Duration, has_waited: bool) -> bool {
+        self == Self::Unknown && (!has_waited || bytes as f64 > OF_MEMORY * took.as_secs_f64())
+    }
+
+    /// What of a part that was cached is not any more, where that can be asked without a request for what is missing.
+    pub fn evicted(self, file: &File, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
+        if self == Self::CacheStat { self.missing(file, part, piece) } else { Vec::new() }
     }
 
     /// What of a part that was dropped is not cached any more, in pieces of so many bytes. Where nobody tells, all of it.
@@ -79,8 +80,11 @@ impl Residency {
             Self::NoWait => [part.start, part.end - 1].into_iter().all(|at| !matches!(no_wait(file, at), Ok(1))),
             Self::Unknown => true,
         };
-        let is_empty = || cached_pages(file, part.clone()).is_ok_and(|cached| cached == 0);
-        if self != Self::CacheStat || is_empty() {
+        let all = cached_pages(file, part.clone());
+        if self == Self::CacheStat && all.as_ref().is_ok_and(|&cached| cached >= pages(part)) {
+            return Vec::new();
+        }
+        if self != Self::CacheStat || all.is_ok_and(|cached| cached == 0) {
             return Some(part.clone()).filter(is_gone).into_iter().collect();
         }
         let starts = std::iter::successors(Some(part.start), |start| Some((start / piece + 1) * piece));
@@ -88,6 +92,12 @@ impl Residency {
             starts.take_while(|start| *start < part.end).map(|start| start..part.end.min((start / piece + 1) * piece));
         pieces.filter(is_gone).collect()
     }
+}
+
+/// How often this thread has waited for something (getrusage(2)): storage is always waited for, and a thread whose turn
+/// it is not does not count.
+pub fn waits() -> i64 {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.voluntary_context_switches())
 }
 
 /// Reads the byte at `offset` if that needs no waiting.
@@ -122,14 +132,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_tell_where_nobody_does() {
+    fn waiting_tells_where_nobody_does() {
         let microseconds = Duration::from_micros;
-        let was_cached = |took, path| Residency::Unknown.was_cached(128 << 10, microseconds(took), path);
-        assert!(was_cached(30, None) && !was_cached(300, None));
-        // A thread that had to wait for its turn.
-        assert!(was_cached(300, Some(microseconds(2000))) && !was_cached(300, Some(microseconds(1000))));
-        // The path has become a shorter one.
-        assert!(!was_cached(2000, Some(microseconds(40_000))));
-        assert!(!Residency::CacheStat.was_cached(128 << 10, microseconds(30), None));
+        let was_cached = |took, has_waited| Residency::Unknown.was_cached(128 << 10, microseconds(took), has_waited);
+        assert!(was_cached(30, true) && !was_cached(300, true));
+        // A thread whose turn it was not.
+        assert!(was_cached(30_000, false));
+        assert!(!Residency::CacheStat.was_cached(128 << 10, microseconds(30), false));
     }
 }

@@ -52,9 +52,11 @@ impl Way {
         Contender { chunks, handicap }
     }
 
-    /// What can be tried on a file: read-ahead that does nothing can only be told where residency can be asked for.
+    /// What can be tried on a file. Where residency cannot be asked for, nobody can tell read-ahead that does nothing, and
+    /// what was cached is told by the thread that need not wait for it: one that has several requests in flight does.
     pub fn candidates(residency: Residency) -> Vec<Self> {
-        Self::ALL.into_iter().filter(|&way| way != Self::ReadAhead || residency != Residency::Unknown).collect()
+        let is_told = |way: &Self| residency != Residency::Unknown || matches!(way, Self::Read | Self::Populate);
+        Self::ALL.into_iter().filter(is_told).collect()
     }
 }
 
