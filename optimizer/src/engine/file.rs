@@ -23,6 +23,9 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+/// Bytes that are looked at in a millisecond or so.
+const STRETCH: u64 = 64 << 20;
+
 /// Device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
@@ -85,6 +88,8 @@ pub struct FileRecord {
     /// Since when it is known: times of what follows count from here.
     origin: Instant,
     retention: Mutex<Retention>,
+    /// So far it was looked what the kernel has evicted.
+    reconciled: AtomicU64,
     /// What could not be read.
     pub failures: Failures,
 }
@@ -95,6 +100,12 @@ pub struct DataFile {
     pub record: Arc<FileRecord>,
     pub(super) file: File,
     mapping: OnceLock<Option<(MmapRaw, bool)>>,
+}
+
+impl Drop for DataFile {
+    fn drop(&mut self) {
+        self.record.kept.close();
+    }
 }
 
 impl Deref for DataFile {
@@ -118,7 +129,28 @@ impl DataFile {
             Some(record) => record,
             None => Arc::new(FileRecord::of(&file, engine, held)?),
         };
-        Ok(Self { record, file, mapping: OnceLock::new() })
+        record.kept.open();
+        let opened = Self { record, file, mapping: OnceLock::new() };
+        // What nobody read meanwhile may have left.
+        opened.reconcile(0..u64::MAX);
+        Ok(opened)
+    }
+
+    /// Forgets what the kernel has evicted of a part: it takes no room any more. Whether there was any.
+    fn reconcile(&self, part: Range<u64>) -> bool {
+        let kept = self.kept.within(&part).into_iter();
+        let evicted: Vec<_> = kept.flat_map(|kept| self.residency.evicted(&self.file, &kept, self.request())).collect();
+        for gone in &evicted {
+            self.kept.remove(gone);
+            self.audiences.tell_gone(gone);
+        }
+        !evicted.is_empty()
+    }
+
+    /// The same for the next stretch of the file at each call, all around.
+    pub fn reconcile_next(&self) -> bool {
+        let start = self.reconciled.fetch_add(STRETCH, Relaxed) % self.size.next_multiple_of(STRETCH).max(STRETCH);
+        self.reconcile(start..start + STRETCH)
     }
 
     /// Whether all of a chunk is known to be cached.
@@ -203,6 +235,7 @@ impl FileRecord {
             audiences: Audiences::default(),
             origin: Instant::now(),
             retention: Mutex::default(),
+            reconciled: AtomicU64::new(0),
             residency,
             failures: Failures::default(),
         })

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Bytes of all files that were fetched and not dropped.
+/// Bytes of all files that were fetched and not dropped, as long as someone has them mapped.
 #[derive(Default)]
 pub struct Held(AtomicU64);
 
@@ -15,10 +15,18 @@ impl Held {
     }
 }
 
+#[derive(Default)]
+struct Parts {
+    /// Start and end of parts that neither overlap nor touch.
+    parts: BTreeMap<u64, u64>,
+    bytes: u64,
+    /// Who has the file open.
+    users: usize,
+}
+
 /// The parts of one file.
 pub struct Kept {
-    /// Start and end of parts that neither overlap nor touch.
-    parts: Mutex<BTreeMap<u64, u64>>,
+    parts: Mutex<Parts>,
     held: Arc<Held>,
 }
 
@@ -27,13 +35,38 @@ impl Kept {
         Self { parts: Mutex::default(), held }
     }
 
-    fn parts(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+    fn parts(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Someone has the file open.
+    pub fn open(&self) {
+        let mut parts = self.parts();
+        parts.users += 1;
+        if parts.users == 1 {
+            self.held.0.fetch_add(parts.bytes, Relaxed);
+        }
+    }
+
+    /// Someone has it open no longer. What is kept of a file that nobody reads is the kernel's to drop before anything
+    /// else, as it was used longest ago: it takes no one's room.
+    pub fn close(&self) {
+        let mut parts = self.parts();
+        parts.users = parts.users.saturating_sub(1);
+        if parts.users == 0 {
+            self.held.0.fetch_sub(parts.bytes, Relaxed);
+        }
+    }
+
+    /// Bytes that count as held.
+    pub fn held(&self) -> u64 {
+        let parts = self.parts();
+        if parts.users > 0 { parts.bytes } else { 0 }
     }
 
     /// This has been fetched.
     pub fn add(&self, part: Range<u64>) {
-        let mut parts = self.parts();
+        let Parts { parts, bytes, users } = &mut *self.parts();
         let (mut start, mut end) = (part.start, part.end);
         let mut added = end - start;
         while let Some((&other_start, &other_end)) = parts.range(..=end).next_back().filter(|(_, e)| **e >= start) {
@@ -42,12 +75,15 @@ impl Kept {
             parts.remove(&other_start);
         }
         parts.insert(start, end);
-        self.held.0.fetch_add(added, Relaxed);
+        *bytes += added;
+        if *users > 0 {
+            self.held.0.fetch_add(added, Relaxed);
+        }
     }
 
     /// What there is within a range.
     pub fn within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let parts = self.parts();
+        let parts = &self.parts().parts;
         let touching = parts.range(..range.end).rev().take_while(|(_, end)| **end > range.start);
         let mut found: Vec<_> = touching.map(|(&s, &e)| s.max(range.start)..e.min(range.end)).collect();
         found.reverse();
@@ -61,7 +97,7 @@ impl Kept {
 
     /// This has been dropped.
     pub fn remove(&self, range: &Range<u64>) {
-        let mut parts = self.parts();
+        let Parts { parts, bytes, users } = &mut *self.parts();
         while let Some((&start, &end)) = parts.range(..range.end).next_back().filter(|(_, end)| **end > range.start) {
             parts.remove(&start);
             if start < range.start {
@@ -70,7 +106,11 @@ impl Kept {
             if range.end < end {
                 parts.insert(range.end, end);
             }
-            self.held.0.fetch_sub(end.min(range.end) - start.max(range.start), Relaxed);
+            let removed = end.min(range.end) - start.max(range.start);
+            *bytes -= removed;
+            if *users > 0 {
+                self.held.0.fetch_sub(removed, Relaxed);
+            }
         }
     }
 }
@@ -94,6 +134,7 @@ mod tests {
         const PARTS: u64 = 2000;
         let held = Arc::new(Held::default());
         let kept = Kept::new(Arc::clone(&held));
+        kept.open();
         for round in 0..20 {
             (0..PARTS).for_each(|part| kept.add(part * 10..part * 10 + 7));
             let together = Barrier::new(THREADS);
@@ -111,11 +152,32 @@ mod tests {
         }
     }
 
+    /// What is kept of a file that nobody reads takes no room, until someone does.
+    #[test]
+    fn files_that_are_closed_hold_nothing() {
+        let held = Arc::new(Held::default());
+        let kept = Kept::new(Arc::clone(&held));
+        kept.open();
+        kept.add(0..100);
+        kept.open();
+        kept.close();
+        assert_eq!((held.bytes(), kept.held()), (100, 100));
+        kept.close();
+        kept.add(200..300);
+        kept.remove(&(0..10));
+        assert_eq!((held.bytes(), kept.held()), (0, 0));
+        kept.open();
+        assert_eq!((held.bytes(), kept.held()), (190, 190));
+        drop(kept);
+        assert_eq!(held.bytes(), 0);
+    }
+
     proptest! {
         #[test]
         fn is_a_set_of_bytes(changes in prop::collection::vec((any::<bool>(), 0u64..200, 1u64..50), 1..60)) {
             let held = Arc::new(Held::default());
             let kept = Kept::new(Arc::clone(&held));
+            kept.open();
             let mut bytes = std::collections::BTreeSet::new();
             for (add, start, length) in changes {
                 let range = start..start + length;

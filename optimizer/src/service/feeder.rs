@@ -1,6 +1,5 @@
 //! One mapping of one reader: its progress in, requests to the engine out.
 
-use super::files::Files;
 use super::retainer::Retainer;
 use crate::engine::{Account, Audience, DataFile, Lane, Pool, Seat, Wish};
 use crate::options::{Mode, RunOptions};
@@ -63,7 +62,7 @@ impl Feeder {
         supply: Supply,
         extent: Range<u64>,
         options: &RunOptions,
-        files: &Arc<Files>,
+        retainer: Retainer,
         listener: Option<Arc<dyn Audience>>,
     ) -> Self {
         let file = &supply.file;
@@ -73,7 +72,6 @@ impl Feeder {
         let sizing = Sizing { size: options.size, is_auto: options.size_auto, threshold: options.threshold };
         let storage = Storage { chunk: file.request(), ..Storage::default() };
         let streams = Streams::new(plan, origin, sizing, options.distance, options.distance_auto, storage);
-        let retainer = Retainer::new(mapping, reader, &supply, Arc::clone(files), options.cache_limit);
         let Supply { file, account, pool } = supply;
         listener.iter().for_each(|listener| file.audiences.add(listener));
         let (begun, told) = (Instant::now(), (0, Vec::new()));

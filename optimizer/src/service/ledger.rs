@@ -26,6 +26,11 @@ impl Ledger {
         account
     }
 
+    /// Bytes of these files that were fetched, for whom it may be, and not dropped, as long as they are mapped.
+    pub fn held(&self) -> u64 {
+        lock(&self.files).iter().map(|(record, _)| record.kept.held()).sum()
+    }
+
     /// Something that kept a process from being served.
     pub fn note_trouble(&self, what: String) {
         let mut troubles = lock(&self.troubles);

@@ -6,6 +6,7 @@
 
 use super::feeder::Supply;
 use super::files::Files;
+use super::ledger::Ledger;
 use crate::engine::{Account, DataFile};
 use crate::policy::retention::{Holder, Place};
 use crate::policy::storage::longest_window;
@@ -33,7 +34,8 @@ pub struct Retainer {
     file: Arc<DataFile>,
     account: Arc<Account>,
     files: Arc<Files>,
-    /// Bytes of page cache that the user allows.
+    ledger: Arc<Ledger>,
+    /// Bytes of page cache that the user allows the files of the session.
     limit: u64,
     /// Requested windows of each stream, oldest first.
     windows: HashMap<StreamId, VecDeque<Vec<Range<u64>>>>,
@@ -44,13 +46,21 @@ pub struct Retainer {
 }
 
 impl Retainer {
-    pub fn new(mapping: MappingId, reader: u64, supply: &Supply, files: Arc<Files>, limit: Option<u64>) -> Self {
+    pub fn new(
+        mapping: MappingId,
+        reader: u64,
+        supply: &Supply,
+        files: &Arc<Files>,
+        ledger: &Arc<Ledger>,
+        limit: Option<u64>,
+    ) -> Self {
         Self {
             mapping,
             holder: mapping.holder(reader),
             file: Arc::clone(&supply.file),
             account: Arc::clone(&supply.account),
-            files,
+            files: Arc::clone(files),
+            ledger: Arc::clone(ledger),
             limit: limit.unwrap_or(u64::MAX),
             windows: HashMap::new(),
             passed: VecDeque::new(),
@@ -103,7 +113,9 @@ impl Retainer {
     /// The next of what the reader has passed that there is no room for.
     fn give_up_next(&mut self, near: u64) -> Option<Range<u64>> {
         while let Some(part) = self.passed.pop_front() {
-            if self.is_short() && !self.file.kept.within(&part).is_empty() {
+            // What the kernel has evicted has made room already.
+            let is_short = self.is_short() && (!self.file.reconcile_next() || self.is_short());
+            if is_short && !self.file.kept.within(&part).is_empty() {
                 let mut retention = self.file.retention();
                 retention.leave(self.holder, part);
                 return retention.wanted_from(self.holder, near, self.file.age());
@@ -124,7 +136,14 @@ impl Retainer {
 
     /// Bytes that may be fetched now without anything being dropped for them.
     pub fn room(&self) -> u64 {
-        self.budget().saturating_sub(self.files.held.bytes() + self.coming())
+        let coming = self.coming();
+        let free = self.bounds().map(|(held, bound)| bound.saturating_sub(held + coming));
+        free.into_iter().min().unwrap_or(0)
+    }
+
+    /// What is held, and what may be: of all files as memory allows, and of the session's own as the user does.
+    fn bounds(&self) -> [(u64, u64); 2] {
+        [(self.files.held.bytes(), self.files.memory.budget()), (self.ledger.held(), self.limit)]
     }
 
     /// Bytes of page cache that the data files may take.
@@ -143,9 +162,10 @@ impl Retainer {
     fn is_short(&self) -> bool {
         let budget = self.budget();
         let next = if self.file.size > budget { longest_window(self.file.size, budget) } else { 0 };
-        let leaving =
-            self.file.retention().outstanding().iter().map(|part| self.file.kept.bytes_within(part)).sum::<u64>();
-        self.files.held.bytes().saturating_sub(leaving) + self.coming() + next > budget
+        let leaving = self.file.retention().outstanding();
+        let leaving: u64 = leaving.iter().map(|part| self.file.kept.bytes_within(part)).sum();
+        let needed = self.coming() + next;
+        self.bounds().into_iter().any(|(held, bound)| held.saturating_sub(leaving) + needed > bound)
     }
 }
 
@@ -197,12 +217,15 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A file of 64 MiB, of which nothing is cached, and the limit of 30 MiB.
+    /// In a session of its own, with a limit of 30 MiB.
     fn retainer(files: &Arc<Files>, file: &Arc<DataFile>, reader: u64) -> Retainer {
-        let supply = Supply { file: Arc::clone(file), account: Arc::default(), pool: Arc::<Pool>::default() };
-        Retainer::new(MappingId { slot: 0, generation: 1 }, reader, &supply, Arc::clone(files), Some(30 * MIB))
+        let ledger = Arc::<Ledger>::default();
+        let account = ledger.account_of(&file.record);
+        let supply = Supply { file: Arc::clone(file), account, pool: Arc::<Pool>::default() };
+        Retainer::new(MappingId { slot: 0, generation: 1 }, reader, &supply, files, &ledger, Some(30 * MIB))
     }
 
+    /// A file of 64 MiB, of which nothing is cached.
     fn file(files: &Files) -> Arc<DataFile> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(64 * MIB).unwrap();
@@ -240,5 +263,32 @@ mod tests {
         assert_eq!(file.kept.within(&window(0)), [window(0)]);
         drop(behind);
         assert!(files.held.bytes() <= 30 * MIB);
+    }
+
+    /// Of the file nothing is cached: the kernel has evicted what was fetched.
+    #[test]
+    fn what_the_kernel_has_evicted_takes_no_room() {
+        let files = Arc::<Files>::default();
+        let file = file(&files);
+        let mut retainer = retainer(&files, &file, 0);
+        file.kept.add(0..64 * MIB);
+        (0..3).for_each(|number| retainer.advance(1, &[window(number)]));
+        assert!(retainer.is_short());
+        assert_eq!(retainer.give_up_next(0), None);
+        assert_eq!(files.held.bytes(), 0);
+    }
+
+    /// The limit of a session is not for what others hold.
+    #[test]
+    fn a_limit_is_for_the_files_of_the_session() {
+        let files = Arc::<Files>::default();
+        let (own, foreign) = (file(&files), file(&files));
+        let mut retainer = retainer(&files, &own, 0);
+        foreign.kept.add(0..64 * MIB);
+        retainer.advance(1, &[window(0)]);
+        assert!(!retainer.is_short());
+        assert_eq!(retainer.room(), 22 * MIB);
+        own.kept.add(0..24 * MIB);
+        assert!(retainer.is_short());
     }
 }

@@ -3,6 +3,7 @@
 use super::feeder::{Feeder, Supply};
 use super::files::Files;
 use super::ledger::Ledger;
+use super::retainer::Retainer;
 use crate::engine::{Account, Audience, DataFile, FileRecord, Pool};
 use crate::options::{Populate, RunOptions};
 use crate::progress::checkpoints::{Checkpoints, Listener, Registration, Shared, Tally};
@@ -141,7 +142,9 @@ impl Worker {
             Populate::Off => None,
             Populate::Auto | Populate::On => Some(Arc::new(Listener { shared: Arc::clone(&self.shared), mapping: id })),
         };
-        let feeder = Feeder::new(id, self.token, supply, extent, &self.options, &self.files, listener);
+        let limit = self.options.cache_limit;
+        let retainer = Retainer::new(id, self.token, &supply, &self.files, &self.ledger, limit);
+        let feeder = Feeder::new(id, self.token, supply, extent, &self.options, retainer, listener);
         feeder.begin(source);
         feeders.insert(id, feeder);
     }
