@@ -15,6 +15,24 @@ pub type Holder = (u64, u32);
 /// A reader that has not got on for so long is not waited for.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// Whose windows share the budget: the mappings, of whatever file, whose readers get on. Pure: times come from the caller.
+#[derive(Debug, Default)]
+pub struct AtWork(HashMap<Holder, Duration>);
+
+impl AtWork {
+    /// A reader gets on. Returns how many do.
+    pub fn note(&mut self, holder: Holder, now: Duration) -> u64 {
+        self.0.insert(holder, now);
+        self.0.retain(|_, last| now.saturating_sub(*last) < IDLE);
+        self.0.len() as u64
+    }
+
+    /// The mapping is gone.
+    pub fn forget(&mut self, holder: Holder) {
+        self.0.remove(&holder);
+    }
+}
+
 /// What could not leave, as someone without a stream has it mapped, is tried again after so long.
 const AGAIN: Duration = Duration::from_secs(10);
 

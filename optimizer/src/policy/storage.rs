@@ -37,9 +37,11 @@ impl Default for Storage {
 const SMALLEST_WINDOW: u64 = 8 << 20;
 const LARGEST_WINDOW: u64 = 128 << 20;
 
-/// Of a budget that a file exceeds, what one window may take: several are held for a reader, and what they take is not kept
-/// from one epoch to the next.
+/// Of a budget that a file exceeds, what one window of each reader may take together: several are held for a reader, and
+/// what they take is not kept from one epoch to the next.
 const OF_BUDGET: u64 = 32;
+/// Shorter windows than this no number of readers makes.
+const SHORTEST_WINDOW: u64 = 2 << 20;
 
 /// A window lasts so long at the reader's pace ...
 const WINDOW: Duration = Duration::from_millis(100);
@@ -56,9 +58,11 @@ const LARGEST_DISTANCE: u64 = 32 << 20;
 /// send until the reader has come there, and so the bandwidth would seem to be less than it is.
 const COVER: f64 = 8.0;
 
-/// The longest window of a file that is to be held within a budget.
-pub fn longest_window(file: u64, budget: u64) -> u64 {
-    if file <= budget { LARGEST_WINDOW } else { (budget / OF_BUDGET).clamp(SMALLEST_WINDOW, LARGEST_WINDOW) }
+/// The longest window of a file that is to be held within a budget, which so many readers share.
+pub fn longest_window(file: u64, budget: u64, readers: u64) -> u64 {
+    let readers = readers.max(1);
+    let least = (SMALLEST_WINDOW / readers).max(SHORTEST_WINDOW);
+    if file <= budget { LARGEST_WINDOW } else { (budget / OF_BUDGET / readers).clamp(least, LARGEST_WINDOW) }
 }
 
 impl Storage {
@@ -72,7 +76,7 @@ impl Storage {
         let lasting = pace * WINDOW.as_secs_f64();
         let under_way = pace.max(self.bandwidth) * self.latency.as_secs_f64();
         let covering = COVER * under_way.max(self.in_flight as f64);
-        (lasting.max(covering) as u64).clamp(SMALLEST_WINDOW, self.longest_window).next_multiple_of(1 << 20)
+        (lasting.max(covering) as u64).max(SMALLEST_WINDOW).min(self.longest_window).next_multiple_of(1 << 20)
     }
 
     /// The distance of checkpoints for this pace.
@@ -157,11 +161,24 @@ mod tests {
     /// Budgets below the least that windows take have windows all the same.
     #[test]
     fn windows_leave_most_of_the_budget() {
-        assert_eq!(longest_window(1 << 30, 1 << 30), LARGEST_WINDOW);
-        assert_eq!(longest_window(1 << 30, 800 << 20), 25 << 20);
-        assert_eq!(longest_window(1 << 30, 0), SMALLEST_WINDOW);
+        assert_eq!(longest_window(1 << 30, 1 << 30, 1), LARGEST_WINDOW);
+        assert_eq!(longest_window(1 << 30, 800 << 20, 1), 25 << 20);
+        assert_eq!(longest_window(1 << 30, 0, 1), SMALLEST_WINDOW);
         let bounded = Storage { longest_window: 50 << 20, ..storage(10, 800e6) };
         assert_eq!(bounded.window(3e9), 50 << 20);
+    }
+
+    /// Three windows of each reader are held at a time.
+    #[test]
+    fn windows_of_many_readers_leave_most_of_the_budget() {
+        for readers in [1, 2, 8, 64] {
+            let longest = longest_window(16 << 30, 8 << 30, readers);
+            assert!(3 * longest * readers <= 1 << 30, "{longest} for {readers}");
+            let bounded = Storage { longest_window: longest, ..storage(10, 800e6) };
+            assert!(bounded.window(3e9) <= longest.next_multiple_of(1 << 20));
+        }
+        assert_eq!(longest_window(16 << 30, 8 << 30, 8), 32 << 20);
+        assert_eq!(longest_window(16 << 30, 8 << 30, 1000), SHORTEST_WINDOW);
     }
 
     #[test]

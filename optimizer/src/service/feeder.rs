@@ -4,7 +4,7 @@ use super::retainer::Retainer;
 use crate::engine::{Account, Audience, DataFile, Lane, Pool, Seat, Wish};
 use crate::options::{Mode, RunOptions};
 use crate::policy::plan::Plan;
-use crate::policy::storage::{Storage, longest_window};
+use crate::policy::storage::Storage;
 use crate::policy::stream::{Decision, StreamId, Streams, Thresholds};
 use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
@@ -141,7 +141,7 @@ impl Feeder {
         }
         if let Some((stream, extents)) = decision.request {
             self.retainer.advance(stream, &extents);
-            self.streams.bound_windows(longest_window(self.file.size, self.retainer.budget()));
+            self.streams.bound_windows(self.retainer.longest_window(self.retainer.budget()));
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
         }
         let told = (self.streams.distance(), self.streams.thresholds().collect());

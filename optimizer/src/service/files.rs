@@ -3,11 +3,13 @@
 use super::worker::lock;
 use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, Way};
 use crate::memory::Memory;
+use crate::policy::retention::{AtWork, Holder};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
 
 #[derive(Default)]
 struct Known {
@@ -20,11 +22,19 @@ pub struct Files {
     /// Bytes of all files that were fetched and not dropped.
     pub held: Arc<Held>,
     pub memory: Memory,
+    at_work: Mutex<AtWork>,
+    origin: Instant,
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Self { known: Mutex::default(), held: Arc::default(), memory: Memory::here() }
+        Self {
+            known: Mutex::default(),
+            held: Arc::default(),
+            memory: Memory::here(),
+            at_work: Mutex::default(),
+            origin: Instant::now(),
+        }
     }
 }
 
@@ -49,6 +59,16 @@ impl Files {
         }
         known.files.insert(identity, (Arc::downgrade(&file.record), Arc::downgrade(&file)));
         Ok(file)
+    }
+
+    /// The reader of a mapping gets on. Returns how many do, of whatever file: they share the budget.
+    pub fn note_at_work(&self, holder: Holder) -> u64 {
+        lock(&self.at_work).note(holder, self.origin.elapsed())
+    }
+
+    /// The mapping is gone.
+    pub fn forget(&self, holder: Holder) {
+        lock(&self.at_work).forget(holder);
     }
 
     /// The pool of the file's mount.

@@ -37,6 +37,8 @@ pub struct Retainer {
     ledger: Arc<Ledger>,
     /// Bytes of page cache that the user allows the files of the session.
     limit: u64,
+    /// How many share the budget, as it was last seen.
+    readers: u64,
     /// Requested windows of each stream, oldest first.
     windows: HashMap<StreamId, VecDeque<Vec<Range<u64>>>>,
     /// Read, and to be dropped unless there is room.
@@ -62,6 +64,7 @@ impl Retainer {
             files: Arc::clone(files),
             ledger: Arc::clone(ledger),
             limit: limit.unwrap_or(u64::MAX),
+            readers: 1,
             windows: HashMap::new(),
             passed: VecDeque::new(),
             asked: None,
@@ -70,6 +73,7 @@ impl Retainer {
 
     /// A stream has got on: these extents, in reading order, are requested for it.
     pub fn advance(&mut self, stream: StreamId, extents: &[Range<u64>]) {
+        self.readers = self.files.note_at_work(self.holder);
         let windows = self.windows.entry(stream).or_default();
         windows.push_back(in_parts(extents));
         while windows.len() > ACTIVE {
@@ -137,18 +141,23 @@ impl Retainer {
     /// Bytes that may be fetched now without anything being dropped for them.
     pub fn room(&self) -> u64 {
         let coming = self.coming();
-        let free = self.bounds().map(|(held, bound)| bound.saturating_sub(held + coming));
+        let free = self.bounds(self.files.memory.budget()).map(|(held, bound)| bound.saturating_sub(held + coming));
         free.into_iter().min().unwrap_or(0)
     }
 
     /// What is held, and what may be: of all files as memory allows, and of the session's own as the user does.
-    fn bounds(&self) -> [(u64, u64); 2] {
-        [(self.files.held.bytes(), self.files.memory.budget()), (self.ledger.held(), self.limit)]
+    fn bounds(&self, memory: u64) -> [(u64, u64); 2] {
+        [(self.files.held.bytes(), memory), (self.ledger.held(), self.limit)]
     }
 
     /// Bytes of page cache that the data files may take.
     pub fn budget(&self) -> u64 {
         self.files.memory.budget().min(self.limit)
+    }
+
+    /// Of windows whose size is left to us, within this budget.
+    pub fn longest_window(&self, budget: u64) -> u64 {
+        longest_window(self.file.size, budget, self.readers)
     }
 
     /// Bytes that are requested for this mapping's streams and not there yet.
@@ -160,12 +169,13 @@ impl Retainer {
     /// Whether what is held and what is on its way exceed the budget, with room for a window that will be fetched while the
     /// reader has not yet let go of another: else the kernel makes that room, and takes what came first.
     fn is_short(&self) -> bool {
-        let budget = self.budget();
-        let next = if self.file.size > budget { longest_window(self.file.size, budget) } else { 0 };
+        let memory = self.files.memory.budget();
+        let budget = memory.min(self.limit);
+        let next = if self.file.size > budget { self.longest_window(budget) } else { 0 };
         let leaving = self.file.retention().outstanding();
         let leaving: u64 = leaving.iter().map(|part| self.file.kept.bytes_within(part)).sum();
         let needed = self.coming() + next;
-        self.bounds().into_iter().any(|(held, bound)| held.saturating_sub(leaving) + needed > bound)
+        self.bounds(memory).into_iter().any(|(held, bound)| held.saturating_sub(leaving) + needed > bound)
     }
 }
 
@@ -175,6 +185,7 @@ impl Drop for Retainer {
         let passed = std::mem::take(&mut self.passed).into_iter();
         let windows = std::mem::take(&mut self.windows).into_values().flatten().flatten();
         self.file.retention().forget(self.holder);
+        self.files.forget(self.holder);
         let near = self.budget() / NEAR;
         for part in passed.chain(windows) {
             if self.is_short() && !self.file.kept.within(&part).is_empty() {

@@ -152,3 +152,14 @@ fn backward_readers_come_to_what_lies_before() {
     assert!(place.is_near(&part(10), NEAR) && place.is_near(&part(13), NEAR));
     assert!(!place.is_near(&part(9), NEAR) && !place.is_near(&part(14), NEAR));
 }
+
+#[test]
+fn readers_at_work_are_counted() {
+    let mut at_work = AtWork::default();
+    assert_eq!(at_work.note(READERS[0], Duration::ZERO), 1);
+    assert_eq!(at_work.note(READERS[1], IDLE / 2), 2);
+    assert_eq!(at_work.note(READERS[1], IDLE), 1);
+    assert_eq!(at_work.note(READERS[2], IDLE), 2);
+    at_work.forget(READERS[1]);
+    assert_eq!(at_work.note(READERS[2], IDLE), 1);
+}
