@@ -152,7 +152,8 @@ fn what_others_cached_stays_also_where_nobody_tells() {
     fs::copy(program("map-reader"), &reader).unwrap();
     let report = folder.path().join("report.json");
     let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
-    let options = ["-q", "--cache-limit=1M", "--size=8M", "--distance=1M", "--report"];
+    // Threads that populate mappings of one process wait for each other now and then.
+    let options = ["-q", "--engine=pread", "--cache-limit=1M", "--size=8M", "--distance=1M", "--report"];
     let mut command = Command::new(as_nobody[0]);
     command.args(&as_nobody[1..]).arg(supervisor).args(options).arg(&report).arg("--").arg(reader).arg(&file);
     assert!(command.status().expect("setpriv").success());
