@@ -57,6 +57,9 @@ pub struct Streams {
     /// Spacing of checkpoints, and whether it follows the pace.
     distance: u64,
     is_distance_auto: bool,
+    /// When it changed last, and how long ago that is.
+    changed: Duration,
+    since_change: Duration,
     /// A spacing that follows the pace is no larger.
     farthest: u64,
     /// Trips for which readers go in small steps: one of them does not go as it went.
@@ -91,6 +94,8 @@ impl Streams {
             storage,
             distance,
             is_distance_auto,
+            changed: Duration::ZERO,
+            since_change: Duration::MAX,
             farthest: u64::MAX,
             close_up: 0,
             trail: Trail::default(),
@@ -141,6 +146,7 @@ impl Streams {
     pub fn observe(&mut self, offset: u64, now: Duration) -> Decision {
         let Some(mut position) = self.plan.position(offset) else { return Decision::default() };
         let mut decision = Decision::default();
+        self.since_change = now.saturating_sub(self.changed);
         self.close_up = self.close_up.saturating_sub(1);
         let mut was_unknown = false;
         let mut index = match self.stream_at(position) {
@@ -185,7 +191,11 @@ impl Streams {
         (stream.last, stream.idle, self.latest) = (position, 0, Some(stream.id));
         stream.spacings = [stream.spacings[1], self.distance];
         let id = stream.id;
+        let distance = self.distance;
         decision.request = self.request(index, now).map(|extents| (id, extents));
+        if self.distance != distance {
+            self.changed = now;
+        }
         self.place_probe(index);
         decision
     }

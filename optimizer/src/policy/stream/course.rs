@@ -8,6 +8,7 @@ use crate::policy::stride::{Asked, Place, Probe, Stride};
 use crate::policy::window::Windows;
 use precache_contract::{PAGE, STEP, STEPS};
 use std::ops::Range;
+use std::time::Duration;
 
 /// How far behind a checkpoint a reader that skips may touch its first byte.
 pub(super) const SKIP: u64 = 1 << 20;
@@ -21,8 +22,14 @@ const MISSES: u32 = 3;
 /// The same where threads read in turns, and the first one often leaps over a checkpoint that another one is about to read.
 const MISSES_IN_TURNS: u32 = 16;
 
+/// Trips that were made before a change of the spacing are heard of so shortly after it, all at once.
+const AT_ONCE: Duration = Duration::from_millis(5);
+
 /// Trips in small steps that show a new order: three records and what lies around them.
 const CLOSE_UP: u32 = 4 * STEPS;
+
+/// The first ones of these may have been made before the reader was told of it.
+const UNTOLD: u32 = STEPS;
 
 /// How a stream goes on.
 #[derive(Clone)]
@@ -133,7 +140,10 @@ impl Streams {
         match &stream.course {
             Course::Unknown => {
                 let on_grid = leaps && self.close_up == 0 && self.past_grid(position, self.distance) == 0;
-                ahead <= STEP || on_grid || (stream.learning.has_run_long() && ahead <= SKIP)
+                ahead <= STEP
+                    || on_grid
+                    || leaps && self.is_untold(stream, position)
+                    || (stream.learning.has_run_long() && ahead <= SKIP)
             }
             Course::Forward { .. } | Course::Dense { is_backward: false } => {
                 ahead <= self.to_checkpoint(stream) + SKIP.max(stream.spread) || (leaps && self.is_checkpoint(position))
@@ -161,15 +171,26 @@ impl Streams {
 
     /// Whether readers trip here whatever they read: on a grid, or at a checkpoint told.
     fn is_checkpoint(&self, position: u64) -> bool {
+        self.is_on_any_grid(position) || self.is_told(position)
+    }
+
+    /// Whether it seems that the reader has not been told yet to go in small steps.
+    fn is_untold(&self, stream: &Stream, position: u64) -> bool {
+        let is_far = stream.learning.faults() == 1 && position.saturating_sub(stream.last) > STEP;
+        self.close_up > CLOSE_UP - UNTOLD && is_far && [stream.last, position].iter().all(|&at| self.is_on_any_grid(at))
+    }
+
+    /// Whether it is on the grid, or may have been on an earlier one.
+    fn is_on_any_grid(&self, position: u64) -> bool {
         let grid = if self.is_distance_auto { self.distance.min(SMALLEST_DISTANCE) } else { self.distance };
-        self.past_grid(position, grid) == 0 || self.is_told(position)
+        self.past_grid(position, grid) == 0
     }
 
     /// Whether a stream that goes forward would trip here if it left nothing out: at a checkpoint of its grid, or one told. As
     /// long as it may not have been told of, it goes by smaller leaps.
     fn is_in_place(&self, stream: &Stream, position: u64) -> bool {
         let grid = stream.spacings.iter().copied().fold(self.distance, u64::min);
-        let is_new = stream.last.abs_diff(stream.first) < LONG;
+        let is_new = stream.last.abs_diff(stream.first) < LONG || self.since_change < AT_ONCE;
         self.past_grid(position, grid) == 0 || self.is_told(position) || is_new && self.is_checkpoint(position)
     }
 
@@ -189,6 +210,11 @@ impl Streams {
     pub(super) fn go_on(&mut self, index: usize, position: u64, decision: &mut Decision) {
         if self.streams[index].is_known() && self.enters_disorder(index, position) {
             return self.learn_anew(index, position, decision);
+        }
+        if !self.streams[index].is_known() && self.is_untold(&self.streams[index], position) {
+            // This says nothing about its order.
+            self.streams[index].learning = Learning::begin(position, self.room_after(position), None);
+            return;
         }
         let at_checkpoint = self.is_checkpoint(position);
         let is_in_place = self.is_in_place(&self.streams[index], position);

@@ -278,3 +278,22 @@ fn a_checkpoint_placed_by_an_earlier_distance_is_expected() {
     assert_eq!(trip(4031, 81.0).0, stream);
     assert_eq!(trip(4015, 86.9).0, stream);
 }
+
+/// On a busy machine many trips are heard of at once, and the spacing of checkpoints changes meanwhile: the others were made at
+/// the earlier one.
+#[test]
+fn trips_that_are_heard_of_late_are_no_change_of_order() {
+    let sizing = Sizing { is_auto: true, ..SIZING };
+    let mut streams = Streams::new(Plan::sequential(0..1 << 30), 0, sizing, MIB, true, Storage::default());
+    let (mut now, mut late) = (Duration::ZERO, 0);
+    for at in (0..MIB).step_by(STEP as usize).chain((MIB..200 * MIB).step_by(MIB as usize)) {
+        // Slowly, then fast.
+        now += Duration::from_micros(if at < 24 * MIB { 17_000 } else { 100 });
+        assert!(streams.observe(at, now).over.is_empty(), "at {} MiB, {late} trips late", at / MIB);
+        late += u32::from(streams.distance() > MIB);
+        if late == 12 {
+            return;
+        }
+    }
+    panic!("the spacing has not changed");
+}
