@@ -78,6 +78,7 @@ with open(sys.argv[1], 'rb') as file:
     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 for at in range(0, len(data), 1 << 20):
     sum(data[at:at + (1 << 20):4096])
+    # It computes.
     time.sleep(0.002)
 ";
     let (_storage, file) = flat_on(&["--latency=1ms", "--bandwidth=800M"]);
