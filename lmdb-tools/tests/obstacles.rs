@@ -25,6 +25,32 @@ fn too_little_address_space_is_named() {
     assert!(error.contains("`ulimit -v unlimited`"), "{error}");
 }
 
+/// Where a user may have few processes, which threads count as: the program, the child that walks, and what is left for
+/// reading ahead of the walk.
+#[test]
+fn as_many_threads_as_there_may_be_are_enough() {
+    if !have_py_lmdb() || !is_root() || !have("prlimit", &["--version"]) {
+        return;
+    }
+    let dir = directory();
+    let (db, tool) = (dir.path().join("db"), for_others(dir.path()));
+    make(&db, 50_000, 100, false);
+    let expected = succeed(&["lmdb", "info", "--json", db.to_str().unwrap()]);
+    for processes in [2, 5] {
+        let mut few = Command::new("prlimit");
+        // A user who has no other processes.
+        few.arg(format!("--nproc={processes}")).args([
+            "setpriv",
+            "--reuid=61234",
+            "--regid=61234",
+            "--clear-groups",
+            "--",
+        ]);
+        let output = few.arg(&tool).args(["lmdb", "info", "--json"]).arg(&db).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{processes}: {output:?}");
+    }
+}
+
 /// A reader who has seen enough is no error; a full disk is one. Neither is a panic.
 #[test]
 fn stdout_that_takes_no_more() {

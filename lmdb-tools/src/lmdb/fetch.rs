@@ -65,9 +65,9 @@ impl Env {
         };
         let stream = Stream::new(end, self.page_size);
         thread::scope(|scope| {
-            stream.start(scope, &file);
             let _stop = StopOnDrop(&stream);
-            walk(&mut Fetcher(Some(&stream)))
+            let is_read_ahead = stream.start(scope, &file);
+            walk(&mut Fetcher(is_read_ahead.then_some(&stream)))
         })
     }
 }
@@ -97,10 +97,10 @@ impl Stream {
         Self { end, page_size, next: AtomicU64::new(0), done, walk: Mutex::default(), moved: Condvar::new() }
     }
 
-    fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, file: &'scope File) {
-        for _ in 0..READERS.min(self.done.len() as u64) {
-            scope.spawn(|| self.read(file));
-        }
+    /// Starts the readers: as many as this process may have (`ulimit -u`), which can be none; then it is false.
+    fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, file: &'scope File) -> bool {
+        let begin = |_: &u64| thread::Builder::new().spawn_scoped(scope, || self.read(file)).is_ok();
+        (0..READERS.min(self.done.len() as u64)).take_while(begin).count() > 0
     }
 
     fn read(&self, file: &File) {
