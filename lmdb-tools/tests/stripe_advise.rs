@@ -3,6 +3,8 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use support::*;
 
@@ -16,6 +18,57 @@ fn the_papers_case() {
     assert_eq!((&advice["distance"], &advice["size"]), (&(8 << 20).into(), &(48 << 20).into()));
     let text = succeed(&[&args[..], &["--fs", "fefs"]].concat());
     assert!(text.contains("12 MiB") && text.contains("--distance 8M --size 48M"), "{text}");
+}
+
+/// A kernel that answers as Lustre's does, with the attribute of a file of one stripe of 1 MiB (the real one in
+/// `src/stripe/lov/tests.rs`), or with an error.
+#[test]
+fn the_present_layout_is_read_from_the_file() {
+    const ATTRIBUTE: &str = "d00bd10b01000000ccf53d00000000000000000000000000\
+                             000010000100000005ec02000000000000000000000000000000000006000000";
+    if !have("strace", &["-e", "trace=getxattr", "true"]) {
+        return;
+    }
+    let dir = directory();
+    let file = dir.path().join("data.mdb");
+    fs::write(&file, "x").unwrap();
+    let advise = |answer: &str| {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-o"]).arg(dir.path().join("log")).args(["-e", &format!("inject=getxattr:{answer}")]);
+        strace.arg(env!("CARGO_BIN_EXE_precache-lmdb")).arg("stripe-advise").arg(&file);
+        strace.args(["--sample-bytes", "24K", "--batch-size", "256", "--gpus", "2", "--fs", "lustre", "--json"]);
+        let output = strace.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let calls = fs::read_to_string(dir.path().join("log")).unwrap();
+        assert!(calls.contains("data.mdb\", \"lustre.lov\""), "{calls}");
+        (json(&String::from_utf8(output.stdout).unwrap()), String::from_utf8(output.stderr).unwrap())
+    };
+    let (known, warning) = advise(&format!("retval={}:poke_exit=@arg3={ATTRIBUTE}", ATTRIBUTE.len() / 2));
+    assert_eq!(known["present"]["components"][0]["stripe_size"], 1 << 20, "{known}");
+    assert_eq!((&known["notes"][0], warning.as_str()), (&"now: stripes of 1 MiB over 1 target".into(), ""));
+    let (unknown, warning) = advise("error=EIO");
+    assert!(
+        unknown["present"].is_null() && warning.contains("its present layout is not taken into account: Input/output")
+    );
+}
+
+/// One that may not be looked for is not called one that is yet to be made.
+#[test]
+fn a_file_out_of_reach_is_an_error() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let tool = for_others(dir.path());
+    let closed = dir.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::write(closed.join("data.mdb"), "x").unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut advise = as_nobody(tool);
+    advise.arg("stripe-advise").arg(closed.join("data.mdb"));
+    let output = advise.args(["--sample-bytes", "24K", "--batch-size", "256", "--fs", "lustre"]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("closed/data.mdb: Permission denied") && output.status.code() == Some(1), "{error}");
 }
 
 /// FEFS cannot move a file to another layout: it is copied.

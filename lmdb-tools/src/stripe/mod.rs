@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use serde_json::json;
 
 use crate::Usage;
@@ -19,6 +20,7 @@ mod advice;
 pub mod caffe;
 mod command;
 pub mod lov;
+mod lustre;
 pub mod prototxt;
 
 use advice::{Advice, UNIT, Workload};
@@ -167,13 +169,13 @@ fn advise(args: &Args, target: &Path, batch: u64, records: &Records) -> anyhow::
         Some(FileSystem::Gpfs) => Kind::Gpfs,
         Some(FileSystem::Plain) => Kind::Local("plain"),
     };
-    let file_size = fs::metadata(target).ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len());
+    let file_size = size_of(target).with_context(|| target.display().to_string())?;
     let mean = match records {
         Records::Given(bytes) => *bytes as f64,
         Records::Measured(distribution) => distribution.mean,
     };
     let batch_bytes = advice::batch_bytes(mean, batch);
-    let targets = args.osts.or_else(|| matches!(kind, Kind::Lustre | Kind::Fefs).then(known_targets).flatten());
+    let targets = args.osts.or_else(|| matches!(kind, Kind::Lustre | Kind::Fefs).then(lustre::known_targets).flatten());
     let workload = Workload {
         batch_bytes,
         gpus: args.gpus,
@@ -184,9 +186,7 @@ fn advise(args: &Args, target: &Path, batch: u64, records: &Records) -> anyhow::
         power_of_two: kind == Kind::BeeGfs,
     };
     let advice = workload.advice();
-    // On Lustre; elsewhere the attribute does not exist.
-    let attribute = xattr::get_deref(target, "lustre.lov").ok().flatten();
-    let layout = attribute.and_then(|attribute| layout(target, &attribute));
+    let layout = matches!(kind, Kind::Lustre | Kind::Fefs).then(|| lustre::present(target)).flatten();
     let path = target.to_string_lossy();
     let mut plan = command::plan(&Subject { kind, path: &path, size: file_size, layout: layout.as_ref() }, &advice);
     plan.notes.extend(workload.doubts(&advice, memory::available()));
@@ -248,26 +248,10 @@ fn write_text(
     plan.notes.iter().try_for_each(|note| writeln!(out, "              {note}"))
 }
 
-/// The present layout, from the attribute `lustre.lov`.
-fn layout(file: &Path, attribute: &[u8]) -> Option<lov::Layout> {
-    match lov::Layout::parse(attribute) {
-        Ok(layout) => Some(layout),
-        Err(error) => {
-            eprintln!("warning: {}: its present layout is not taken into account: {error}", file.display());
-            None
-        }
-    }
-}
-
-/// The number of targets that the Lustre client of this machine knows, where it is mounted once.
-fn known_targets() -> Option<u32> {
-    let clients = ["/sys/fs/lustre/lov", "/proc/fs/lustre/lov"].into_iter().filter_map(|dir| fs::read_dir(dir).ok());
-    let mut counts = clients
-        .flatten()
-        .flatten()
-        .filter_map(|client| fs::read_to_string(client.path().join("numobd")).ok()?.trim().parse::<u32>().ok());
-    match (counts.next(), counts.next()) {
-        (Some(count), None) if count > 0 => Some(count),
-        _ => None,
+/// Bytes of the file; none where it does not exist yet.
+fn size_of(file: &Path) -> io::Result<Option<u64>> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(|metadata| metadata.is_file().then_some(metadata.len())),
     }
 }

@@ -45,12 +45,12 @@ fn lustre_file_that_is_right() {
 /// From the attribute of a file on a real file system to what is to be done.
 #[test]
 fn from_the_attribute_to_the_command() {
-    let now = super::super::layout(Path::new("data.mdb"), &bytes(REAL_SAMPLE)).unwrap();
+    let now = super::super::lustre::layout(Path::new("data.mdb"), &bytes(REAL_SAMPLE)).unwrap();
     let plan = plan(&Subject { layout: Some(&now), ..subject(Kind::Lustre) }, &ADVICE);
     assert!(plan.command.unwrap().starts_with("lfs migrate -E 12582912 "));
     assert_eq!(plan.notes[0], "now: stripes of 1 MiB over 1 target");
     assert_eq!(plan.notes[2], "targets: 1 now, 5 advised for what reads it at a time");
-    assert_eq!(super::super::layout(Path::new("data.mdb"), b"what is this?"), None);
+    assert_eq!(super::super::lustre::layout(Path::new("data.mdb"), b"what is this?"), None);
 }
 
 #[test]
