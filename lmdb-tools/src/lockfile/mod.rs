@@ -4,6 +4,7 @@
 //! room for 126 of them. Where nobody writes the database, each reader may as well have one to itself.
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -95,7 +96,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::RankDir { out, rank } => {
             let rank = rank.map_or_else(|| rank::rank(rank::environment), Ok)?;
-            writeln!(io::stdout(), "{}", Replica::find(&out, rank)?.to_open().display())?;
+            let mut line = Replica::find(&out, rank)?.to_open().into_os_string().into_vec();
+            line.push(b'\n');
+            io::stdout().write_all(&line)?;
         }
         Command::Check { db, watch, json } => {
             return match isolated(&db, || check::run(&db, watch, json)) {

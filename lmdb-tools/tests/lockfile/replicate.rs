@@ -1,7 +1,9 @@
 //! What replicate makes, whoever makes it how often, and what it leaves alone.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -62,6 +64,21 @@ fn the_rank_comes_from_the_launcher() {
     assert_eq!(rank_dir(&out, &[("OMPI_COMM_WORLD_RANK", "1"), ("PMI_RANK", "2"), ("SLURM_PROCID", "0")]), at(1));
     assert!(fail(&["lockfile", "rank-dir", text(&out)], 2).contains("--rank N"));
     assert!(fail(&["lockfile", "rank-dir", text(&out), "--rank", "4"], 1).contains("-n 5"));
+}
+
+/// A script opens what it is told, so it is told the bytes of the name, text or not.
+#[test]
+fn a_directory_is_told_by_its_very_name() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let (dir, db, _) = database();
+    let out = dir.path().join(OsStr::from_bytes(b"o\xFFt"));
+    let mut replicate = tool();
+    replicate.args(["lockfile", "replicate", text(&db)]).arg(&out).args(["-n", "1", "--assume-read-only"]);
+    assert!(replicate.status().unwrap().success());
+    let told = tool().args(["lockfile", "rank-dir", "--rank", "0"]).arg(&out).output().unwrap();
+    assert_eq!(told.stdout, [out.as_os_str().as_bytes(), b"/rank-0000\n"].concat(), "{told:?}");
 }
 
 #[test]
