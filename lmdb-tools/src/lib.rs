@@ -4,7 +4,7 @@
 //! ([`stripe`]), a lock file for each reader ([`lockfile`]), and a contiguous part of the database for each process
 //! ([`lmdb`]). `docs/lmdb.md` explains them to users.
 //!
-//! Databases are only ever opened for reading, without touching their lock file.
+//! Databases are only ever opened for reading, without registering in their lock file, which is never written.
 
 use std::env;
 use std::io::{self, Write};

@@ -116,6 +116,30 @@ fn a_full_reader_table_stops_nobody() {
     assert_eq!(private_locks(&report), 200);
 }
 
+/// liblmdb's own readers: each holds its slot until somebody reads more of what it prints than a pipe takes.
+#[test]
+fn a_full_reader_table_stops_no_tool_of_liblmdb() {
+    let database = database("full-of-dumps");
+    if !is_there(&Program::new(["mdb_dump"])) {
+        return;
+    }
+    let code = "
+import subprocess, sys
+def dump():
+    return subprocess.Popen(['mdb_dump', sys.argv[1]], bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+dumps = [dump() for _ in range(200)]
+print(sum(len(dump.stdout.read(1)) for dump in dumps))
+for dump in dumps:
+    dump.kill()
+    dump.wait()
+";
+    let dumps = Program::new([PYTHON.into(), "-c".into(), code.into(), database.into_os_string()]);
+    assert_eq!(dumps.alone().stdout, b"126\n");
+    let (left, report) = dumps.under(&["--private-lock"]);
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "200\n", "{left:?} {:#}", report.0);
+    assert_eq!(private_locks(&report), 200);
+}
+
 #[test]
 fn a_lock_file_that_may_not_be_written_stops_nobody() {
     let database = database("foreign");

@@ -12,3 +12,4 @@ mod stage;
 mod strangers;
 mod targets;
 mod terminal;
+mod tools;

@@ -57,7 +57,7 @@ pub fn info(db: &Path) -> serde_json::Value {
     json(&succeed(&["lmdb", "info", "--json", db.to_str().unwrap()]))
 }
 
-/// Runs a script with Debian's Python, which has py-lmdb (an LMDB of its own, 0.9); its stdout.
+/// Runs a script with Debian's Python, which has py-lmdb (with Debian's liblmdb, 0.9); its output.
 pub fn python(script: &str, args: &[&str]) -> Output {
     Command::new(PYTHON).arg("-c").arg(script).args(args).stdin(Stdio::null()).output().unwrap()
 }
