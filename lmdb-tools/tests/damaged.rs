@@ -87,6 +87,23 @@ fn what_is_too_short_depends_on_the_page_size() {
     assert!(error(&cut).contains("truncated: 65535 bytes, and an LMDB data file has at least 65536"));
 }
 
+/// What liblmdb has a name for is called what it is, with what to do.
+#[test]
+fn damage_that_liblmdb_notices() {
+    for (stored, what) in [
+        ("4872c6907baad9db32730e1ba384a4b56ebc6c4a", "liblmdb says MDB_INVALID"),
+        ("5d6b90dd93a53c3eb37a96f3d98612c5ba44d7aa", "liblmdb says MDB_VERSION_MISMATCH"),
+        ("076598af6b9024aa2f18c46c30eb055f0cb9c870", "liblmdb says MDB_CORRUPTED"),
+        ("0e8c44b9b919615ff0e939bbfd659fbad9cf6bd9", "liblmdb says MDB_PAGE_NOTFOUND"),
+        ("branch-in-circles", "liblmdb says MDB_CURSOR_FULL"),
+        ("map-size-huge", "its header asks for a map larger than any address space"),
+    ] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/fuzz/corpus/walk/{stored}.mdb"));
+        let text = error(&file);
+        assert!(text.contains(&format!("damaged: {what}")) && text.contains("Compare it with its original"), "{text}");
+    }
+}
+
 /// A page on which liblmdb searches for ever, both in a walk and for a name.
 #[test]
 fn a_search_without_an_end() {

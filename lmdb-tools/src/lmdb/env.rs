@@ -10,7 +10,6 @@ use lmdb_master_sys as ffi;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use serde::Serialize;
 
-use super::error::reason;
 use super::handle::{Handles, check, descriptor, env_info, env_stat, file_size};
 use super::mapping::Mapping;
 use super::{Error, Location, header};
@@ -65,7 +64,8 @@ impl Env {
     /// What the file is instead of an LMDB 0.9 database, or what liblmdb says.
     pub fn open(location: Location) -> Result<Self, Error> {
         header::check(&location.data)?;
-        let refused = |code| Error::Refused { path: location.path.clone(), reason: reason(code) };
+        let refused = |code| Error::of_code(&location, code);
+        let damaged = |what: &str| Error::Damaged { path: location.data.clone(), what: what.into() };
         let path = CString::new(location.path.as_os_str().as_bytes()).map_err(|_| refused(libc::EINVAL))?;
 
         let mut env = ptr::null_mut();
@@ -82,6 +82,8 @@ impl Env {
             let before = Mapping::snapshot();
             check(ffi::mdb_env_open(env, path.as_ptr(), flags, 0)).map_err(|code| match code {
                 libc::ENOMEM if is_limited() => Error::NoAddressSpace { path: location.path.clone() },
+                // Whoever made the database had mapped as much.
+                libc::ENOMEM => damaged("its header asks for a map larger than any address space"),
                 code => refused(code),
             })?;
             check(ffi::mdb_txn_begin(env, ptr::null_mut(), ffi::MDB_RDONLY, &mut handles.txn)).map_err(refused)?;
@@ -91,7 +93,6 @@ impl Env {
             let page_size = u64::from(stat.ms_psize);
             let used = (info.me_last_pgno as u64).checked_add(1).and_then(|pages| pages.checked_mul(page_size));
             let used = used.filter(|_| header::is_page_size(page_size));
-            let damaged = |what: &str| Error::Damaged { path: location.data.clone(), what: what.into() };
             let used = used.ok_or_else(|| damaged("its header has an impossible page size or page count"))?;
             let mapping = Mapping::appeared_since(&before, info.me_mapsize as u64)
                 .ok_or_else(|| Error::NoMapping { path: location.data.clone() })?;
@@ -182,7 +183,7 @@ impl Env {
     }
 
     pub(super) fn check(&self, code: c_int) -> Result<(), Error> {
-        check(code).map_err(|code| Error::Refused { path: self.location.path.clone(), reason: reason(code) })
+        check(code).map_err(|code| Error::of_code(&self.location, code))
     }
 
     pub(super) fn damaged(&self, what: impl Into<String>) -> Error {

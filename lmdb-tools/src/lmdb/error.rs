@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use lmdb_master_sys as ffi;
 
+use super::Location;
 use crate::size::Bytes;
 
 /// Why a database cannot be opened or walked.
@@ -87,8 +88,25 @@ pub enum Error {
     Truncated { path: PathBuf, end: u64, length: u64 },
 }
 
+impl Error {
+    /// What a return code of liblmdb means for whoever opens or walks a database.
+    pub(super) fn of_code(location: &Location, code: c_int) -> Self {
+        match code {
+            // What it says of meta pages (the first has been looked at before), and of the pages of a tree.
+            ffi::MDB_INVALID
+            | ffi::MDB_VERSION_MISMATCH
+            | ffi::MDB_CORRUPTED
+            | ffi::MDB_PAGE_NOTFOUND
+            | ffi::MDB_CURSOR_FULL => {
+                Self::Damaged { path: location.data.clone(), what: format!("liblmdb says {}", reason(code)) }
+            }
+            code => Self::Refused { path: location.path.clone(), reason: reason(code) },
+        }
+    }
+}
+
 /// What liblmdb says about a return code of its own or of the system.
-pub(super) fn reason(code: c_int) -> String {
+fn reason(code: c_int) -> String {
     if code > 0 {
         return io::Error::from_raw_os_error(code).to_string();
     }
