@@ -4,7 +4,8 @@ mod mounted;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use mounted::Mounted;
@@ -85,6 +86,50 @@ fn a_jitter_makes_requests_take_longer() {
 }
 
 #[test]
+fn requests_beyond_the_concurrency_wait_for_their_turn() {
+    let mounted = mount_or_skip!("--latency", "20ms", "--concurrency", "1");
+    mounted.make_file("data.bin", 8 * MIB);
+    let file = &File::open(mounted.path("data.bin")).unwrap();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for record in 0..8 {
+            scope.spawn(move || file.read_exact_at(&mut [0; 4096], record * MIB).unwrap());
+        }
+    });
+    assert!(start.elapsed() >= 8 * Duration::from_millis(20), "{:?}", start.elapsed());
+}
+
+#[test]
+fn the_kernel_sends_no_more_background_requests_than_allowed() {
+    let mounted = mount_or_skip!("--latency", "20ms", "--max-background", "2");
+    let content = mounted.make_file("data.bin", 4 * MIB);
+    let file = File::open(mounted.path("data.bin")).unwrap();
+    posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_SEQUENTIAL).unwrap();
+    for chunk in 0..32 {
+        posix_fadvise(&file, chunk << 17, 1 << 17, PosixFadviseAdvice::POSIX_FADV_WILLNEED).unwrap();
+    }
+    assert_eq!(fs::read(mounted.path("data.bin")).unwrap(), content);
+    let most = mounted.count("data.bin", "max_in_flight");
+    assert!((1..=2).contains(&most), "{most} in flight");
+}
+
+/// Read a page at a time, a file is read ahead in requests of this length, after a few shorter ones.
+#[test]
+fn the_read_ahead_is_as_long_as_asked_for() {
+    for (readahead, expected) in [("32K", 64..=80), ("128K", 16..=24), ("1M", 2..=12)] {
+        if readahead == "1M" && !nix::unistd::geteuid().is_root() {
+            return eprintln!("skipped: only root can raise the read-ahead of a mount");
+        }
+        let mounted = mount_or_skip!("--readahead", readahead);
+        mounted.make_file("data.bin", 2 * MIB);
+        let file = File::open(mounted.path("data.bin")).unwrap();
+        (0..512).for_each(|page| file.read_exact_at(&mut [0; 4096], page * 4 * KIB).unwrap());
+        let requests = mounted.count("data.bin", "requests");
+        assert!(expected.contains(&requests), "{requests} requests with {readahead}");
+    }
+}
+
+#[test]
 fn the_bandwidth_bounds_a_stream() {
     let mounted = mount_or_skip!("--bandwidth", "80M");
     let content = mounted.make_file("data.bin", 8 * MIB);
@@ -116,6 +161,33 @@ fn a_short_read_delivers_fewer_bytes_but_no_wrong_ones() {
     assert!(count > 0 && count < buffer.len(), "{count}");
     assert_eq!(buffer[..count], content[..count]);
 }
+
+#[test]
+fn a_stall_keeps_who_reads_there_waiting() {
+    let mounted = mount_or_skip!("--fault", "stall:1s@1M");
+    let content = mounted.make_file("data.bin", 2 * MIB);
+    let start = Instant::now();
+    assert_eq!(fs::read(mounted.path("data.bin")).unwrap(), content);
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+/// Requests that come in the same order, one at a time: past the page cache.
+#[test]
+fn the_same_seed_strikes_the_same_requests() {
+    let struck = |seed: &str| -> Option<Vec<bool>> {
+        let mounted = Mounted::new(&["--fault", "eio@p=0.5", "--seed", seed])?;
+        mounted.make_file("data.bin", MIB);
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(mounted.path("data.bin")).unwrap();
+        Some((0..256).map(|page| file.read_at(&mut Page([0; 4096]).0, page * 4 * KIB).is_err()).collect())
+    };
+    let Some(first) = struck("7") else { return };
+    assert_eq!(Some(&first), struck("7").as_ref());
+    assert_ne!(Some(&first), struck("8").as_ref());
+}
+
+/// What O_DIRECT reads into is aligned.
+#[repr(align(4096))]
+struct Page([u8; 4096]);
 
 #[test]
 fn the_page_cache_survives_opening_again_only_if_asked() {
