@@ -9,6 +9,7 @@ use precache_tests::storage::flat_file;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
 
 /// Reads the file in two halves; in between it says so and waits for a line.
 const READER: &str = r#"
@@ -28,6 +29,8 @@ pub struct Served {
     output: BufReader<std::process::ChildStdout>,
     pub report: ReportFile,
     optimizer: Pid,
+    /// Where it would make temporary files.
+    temporary: TempDir,
 }
 
 impl Served {
@@ -40,6 +43,8 @@ impl Served {
         let reader = Program::new(words.into_iter().chain([flat_file(64).into_os_string()]));
         let (inner, report) = reader.command(&["--distance=1M", "--size=4M"]);
         let mut command = within(&["unshare", "--mount"], &inner);
+        let temporary = tempfile::tempdir().expect("a folder");
+        command.env("TMPDIR", temporary.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut supervisor = command.spawn().expect("unshare starts");
         let mut output = BufReader::new(supervisor.stdout.take().expect("a pipe"));
@@ -52,7 +57,16 @@ impl Served {
         }
         assert_eq!(line, "half\n");
         let optimizer = beside(supervisor.id()).expect("an optimizer serves");
-        Some(Self { supervisor, output, report, optimizer })
+        Some(Self { supervisor, output, report, optimizer, temporary })
+    }
+
+    /// Nothing that it made is there any more but so many reports; sockets and shared memory, which have no names in the file
+    /// system, go with the processes.
+    fn leaves_no_files(&self, reports: usize) {
+        let shared = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+        let ours = shared.filter(|entry| entry.file_name().to_string_lossy().contains("precache")).count();
+        let in_folder = |folder| fs::read_dir(folder).expect("a folder").count();
+        assert_eq!((in_folder(self.temporary.path()), in_folder(self.report.folder()), ours), (0, reports, 0));
     }
 
     /// Lets the reader go on; returns what it prints.
@@ -90,6 +104,7 @@ fn a_killed_optimizer_is_outlived_and_replaced() {
     assert!(served.supervisor.wait().unwrap().success());
     let report = served.report.read();
     assert_eq!(report.0["optimizer_restarts"], 1, "{:#}", report.0);
+    served.leaves_no_files(1);
     // The reader has gone over to the new one, in the middle of its file.
     assert!(report.trips() > 0, "{:#}", report.0);
     assert!(report.of_file("requested") > 8 << 20, "{:#}", report.0);
@@ -195,6 +210,7 @@ fn nothing_is_left_behind() {
     assert_eq!(served.go_on(), expected());
     assert!(served.supervisor.wait().unwrap().success());
     must_end(served.optimizer);
+    served.leaves_no_files(1);
 }
 
 #[test]
@@ -207,6 +223,7 @@ fn nothing_outlives_a_killed_supervisor() {
         must_end(Pid::from_raw(child.parse().unwrap()));
     }
     must_end(served.optimizer);
+    served.leaves_no_files(0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
@@ -86,13 +86,18 @@ fn without_addresses(text: &str) -> String {
 /// Where a run's report will be.
 pub struct ReportFile {
     path: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl ReportFile {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        Self { path: folder.path().join("report.json"), _folder: folder }
+        Self { path: folder.path().join("report.json"), folder }
+    }
+
+    /// Where nothing else should come to be.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub fn read(&self) -> Report {
