@@ -129,6 +129,7 @@ fn flags_beat_variables() {
         ("RANGE", "--range=e:0..1M"),
         ("MODE", "--mode=detect"),
         ("PROTECT", "--protect=guard"),
+        ("POPULATE", "--populate=on"),
         ("JOBS", "--jobs=3"),
         ("MAX_INFLIGHT", "--max-inflight=9"),
         ("ENGINE", "--engine=pread"),

@@ -1,5 +1,9 @@
 //! Bad input: one line that says what is wrong, why and what to do; status 2; nothing started.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
 use crate::stage::{finish, supervisor};
 
 /// Options, variables, and what the line has to name: the culprit and the way out.
@@ -86,4 +90,26 @@ fn help_and_version_are_no_complaints() {
         assert!(finished.stdout.contains("precache-run"), "{finished:?}");
         assert_eq!(finished.stderr, "");
     }
+}
+
+/// Both say of the same options what they do, and which variables stand for them.
+#[test]
+fn help_and_readme_have_all_options() {
+    let help = finish(supervisor().arg("--help")).stdout;
+    for rule in ["[OPTIONS] [--] COMMAND [ARGS]...", "8MiB", "PRECACHE_SIZE", "PRECACHE=off", "127", "126"] {
+        assert!(help.contains(rule), "{rule} in {help}");
+    }
+    let flag = |word: &str| word.split(['[', '=', ' ', '`']).next().map(str::to_owned).filter(|flag| flag.len() > 2);
+    let options = help.lines().map(str::trim_start).filter(|line| line.starts_with('-') && !line.starts_with("- "));
+    let in_help: BTreeSet<_> = options.filter_map(|line| flag(&line[line.find("--")?..])).collect();
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
+    let rows = readme.lines().filter(|line| line.starts_with("| `-"));
+    let mut in_readme = BTreeSet::from(["--help", "--version"].map(str::to_owned));
+    for row in rows {
+        let name = flag(&row[row.find("--").unwrap()..]).unwrap();
+        let variable = format!("`PRECACHE_{}`", name[2..].replace('-', "_").to_uppercase());
+        assert!(row.contains(&variable), "{variable} in {row}");
+        in_readme.insert(name);
+    }
+    assert_eq!(in_help, in_readme);
 }

@@ -34,11 +34,11 @@ pub enum UnusableArguments {
 /// Runs a program that maps large files, with their pages in the cache before it touches them.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArguments {
-    /// Spacing of checkpoints
+    /// Spacing of checkpoints, the pages that report progress; auto begins with 8M and follows the pace
     #[arg(long, env = "PRECACHE_DISTANCE", hide_env = true, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_size_or_auto)]
     distance: SizeOrAuto,
 
-    /// Amount pre-cached per trigger
+    /// Amount pre-cached per trigger, at least the distance; auto begins with 50M and follows the pace
     #[arg(long, env = "PRECACHE_SIZE", hide_env = true, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_size_or_auto)]
     size: SizeOrAuto,
 

@@ -15,12 +15,25 @@ use crate::{service, supervisor};
 /// Bad input: nothing was started.
 const USAGE: u8 = 2;
 
+/// What `--help` says below the options.
+const RULES: &str = "\
+Sizes are 4096, 8M, 8MiB, 1.5G: powers of 1024. A pattern without `/` is held against a file's name, one with it against \
+the whole path.
+
+Each option has a variable, PRECACHE_SIZE for --size and so on; the option wins. In PRECACHE_DATA and PRECACHE_EXCLUDE \
+a `:` stands between two patterns, in PRECACHE_RANGE a line break. PRECACHE=off turns everything off.
+
+The exit status is the program's; 127 if it is not found, 126 if it cannot be executed, 2 for options that cannot be used: \
+then nothing is started.";
+
 /// `precache-run [OPTIONS] [--] COMMAND [ARGS]...`
 #[derive(Debug, Parser)]
 #[command(
     name = "precache-run",
     version,
-    about = "Runs a program with the large files that it maps in the page cache before it touches them"
+    about = "Runs a program with the large files that it maps in the page cache before it touches them",
+    override_usage = "precache-run [OPTIONS] [--] COMMAND [ARGS]...",
+    after_long_help = RULES
 )]
 struct PrecacheRun {
     #[command(flatten)]
@@ -38,6 +51,7 @@ struct Precache {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Run a program; the same as precache-run
+    #[command(override_usage = "precache run [OPTIONS] [--] COMMAND [ARGS]...", after_long_help = RULES)]
     Run(RunArguments),
     #[command(flatten)]
     Tools(precache_lmdb_tools::Command),
