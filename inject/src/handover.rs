@@ -240,6 +240,10 @@ pub fn describe(segment: &Segment, held: &Held) {
     shared.letting_go.met.store(shared.letting_go.asked.load(Relaxed), Relaxed);
     shared.distance.store(0, Relaxed);
     shared.watches.iter().for_each(clear);
+    // What nobody will tell need not be waited for in small steps.
+    if settings::get().is_some_and(|settings| !settings.fetches) {
+        shared.watches.iter().take(1).for_each(Watch::expect_nothing);
+    }
     shared.generation.store(held.generation(), Release);
 }
 

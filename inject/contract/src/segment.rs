@@ -199,6 +199,13 @@ impl Watch {
             && (self.is_exact.load(Relaxed) == 0 || is_told() || is_on_grid())
     }
 
+    /// Of a cleared one: the reader goes from checkpoint to checkpoint everywhere, and nothing of that is urgent. For nobody
+    /// fetches.
+    pub fn expect_nothing(&self) {
+        self.high.store(u64::MAX, Release);
+        self.quiet_high.store(u64::MAX, Release);
+    }
+
     /// Unused from now on.
     pub fn clear(&self) {
         let flags = [&self.is_exact, &self.is_backward];

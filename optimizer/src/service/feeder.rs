@@ -9,7 +9,6 @@ use crate::policy::stream::{Decision, StreamId, Streams, Thresholds};
 use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
 use precache_contract::ring::Advice;
-use precache_contract::segment::WATCHED;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
@@ -91,21 +90,6 @@ impl Feeder {
             told,
             listener,
             wanted: 0..0,
-        }
-    }
-
-    /// Says where news is urgent before there is any.
-    pub fn begin(&self, source: &dyn ProgressSource) {
-        if self.mode == Mode::Detect {
-            let all = 0..u64::MAX;
-            let never = Thresholds {
-                known: all.clone(),
-                quiet: all,
-                is_exact: false,
-                checkpoints: [u64::MAX; WATCHED],
-                is_backward: false,
-            };
-            source.expect(self.mapping, 0, &mut std::iter::once(never));
         }
     }
 

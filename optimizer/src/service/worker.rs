@@ -145,7 +145,6 @@ impl Worker {
         let limit = self.options.cache_limit;
         let retainer = Retainer::new(id, self.token, &supply, &self.files, &self.ledger, limit);
         let feeder = Feeder::new(id, self.token, supply, extent, &self.options, retainer, listener);
-        feeder.begin(source);
         feeders.insert(id, feeder);
     }
 
