@@ -109,6 +109,8 @@ fn help_and_readme_have_all_options() {
         let name = flag(&row[row.find("--").unwrap()..]).unwrap();
         let variable = format!("`PRECACHE_{}`", name[2..].replace('-', "_").to_uppercase());
         assert!(row.contains(&variable), "{variable} in {row}");
+        // What may be left out is not another word: that would be the command.
+        assert!(!row.contains(&format!("{name} [")), "{row}");
         in_readme.insert(name);
     }
     assert_eq!(in_help, in_readme);
