@@ -7,6 +7,7 @@
 
 mod advised;
 mod course;
+mod expected;
 mod learning;
 mod request;
 mod runs;
@@ -149,15 +150,20 @@ impl Streams {
         self.since_change = now.saturating_sub(self.changed);
         self.close_up = self.close_up.saturating_sub(1);
         let mut was_unknown = false;
-        let mut index = match self.stream_at(position) {
-            Some(index) if self.streams[index].last == position => return decision,
+        let expecting = self.stream_at(position);
+        if expecting.is_some_and(|index| self.streams[index].last == position) {
+            return decision;
+        }
+        let is_made_up = self.make_up(position, expecting, &mut decision);
+        let mut index = match expecting {
+            Some(index) if is_made_up && !self.streams[index].is_known() => return decision,
             Some(index) => {
                 was_unknown = !self.streams[index].is_known();
                 self.go_on(index, position, &mut decision);
                 self.note_run(index, position, was_unknown);
                 index
             }
-            None if self.is_made_up_for(position, &mut decision) => return decision,
+            None if is_made_up => return decision,
             None => {
                 decision.over = self.let_others_age();
                 match self.finished_pass_from(position) {

@@ -1,20 +1,12 @@
-//! Whom a trip belongs to, and what it says about how that stream goes on.
+//! How a stream goes on, and what a trip says about that.
 
-use super::learning::{LONG, Learning, Step};
-use super::thresholds::Thresholds;
+use super::learning::{Learning, Step};
 use super::{Decision, StreamId, Streams};
-use crate::policy::storage::{Pace, SMALLEST_DISTANCE, Storage};
+use crate::policy::storage::{Pace, Storage};
 use crate::policy::stride::{Asked, Place, Probe, Stride};
 use crate::policy::window::Windows;
 use precache_contract::{PAGE, STEP, STEPS};
 use std::ops::Range;
-use std::time::Duration;
-
-/// How far behind a checkpoint a reader that skips may touch its first byte.
-pub(super) const SKIP: u64 = 1 << 20;
-
-/// Checkpoints that a reader may miss because other threads open them.
-const LEAPS: u64 = 4;
 
 /// Trips in a row that are not where the course says, after which it is learned anew.
 const MISSES: u32 = 3;
@@ -22,14 +14,8 @@ const MISSES: u32 = 3;
 /// The same where threads read in turns, and the first one often leaps over a checkpoint that another one is about to read.
 const MISSES_IN_TURNS: u32 = 16;
 
-/// Trips that were made before a change of the spacing are heard of so shortly after it, all at once.
-const AT_ONCE: Duration = Duration::from_millis(5);
-
 /// Trips in small steps that show a new order: three records and what lies around them.
-const CLOSE_UP: u32 = 4 * STEPS;
-
-/// The first ones of these may have been made before the reader was told of it.
-const UNTOLD: u32 = STEPS;
+pub(super) const CLOSE_UP: u32 = 4 * STEPS;
 
 /// How a stream goes on.
 #[derive(Clone)]
@@ -129,83 +115,6 @@ impl Stream {
 }
 
 impl Streams {
-    /// Whether a stream's next trip may be here, ahead of its last: at its next checkpoint or shortly behind, as a
-    /// reader that skips; or at a later one, if another thread opened that.
-    pub(super) fn is_expected(&self, stream: &Stream, position: u64) -> bool {
-        let backward = stream.is_backward();
-        let ahead = if backward { stream.last.checked_sub(position) } else { position.checked_sub(stream.last) };
-        let Some(ahead) = ahead else { return false };
-        let spacing = self.spacing(stream);
-        let leaps = ahead <= LEAPS * spacing;
-        match &stream.course {
-            Course::Unknown => {
-                let on_grid = leaps && self.close_up == 0 && self.past_grid(position, self.distance) == 0;
-                ahead <= STEP
-                    || on_grid
-                    || leaps && self.is_untold(stream, position)
-                    || (stream.learning.has_run_long() && ahead <= SKIP)
-            }
-            Course::Forward { .. } | Course::Dense { is_backward: false } => {
-                ahead <= self.to_checkpoint(stream) + SKIP.max(stream.spread) || (leaps && self.is_checkpoint(position))
-            }
-            Course::Dense { is_backward: true } => ahead <= spacing + SKIP || leaps && self.is_checkpoint(position),
-            Course::Strided { stride, .. } => {
-                let near = ahead <= LEAPS * spacing.max(stride.period());
-                near && (stride.place(position) != Place::Gap || self.is_checkpoint(position))
-                    || ahead <= spacing + 2 * stride.period()
-            }
-        }
-    }
-
-    /// At most so far are checkpoints of the grid apart ahead of a stream.
-    pub(super) fn spacing(&self, stream: &Stream) -> u64 {
-        stream.spacings.iter().copied().fold(self.distance, u64::max)
-    }
-
-    /// From a stream that goes forward to its next checkpoint.
-    pub(super) fn to_checkpoint(&self, stream: &Stream) -> u64 {
-        let grid = stream.last + self.distance - self.past_grid(stream.last, self.distance);
-        let thresholds = stream.windows.iter().flat_map(|w| [w.threshold(), w.next_threshold()]);
-        thresholds.filter(|&t| t > stream.last).fold(grid, u64::min).max(stream.last + STEP) - stream.last
-    }
-
-    /// Whether readers trip here whatever they read: on a grid, or at a checkpoint told.
-    fn is_checkpoint(&self, position: u64) -> bool {
-        self.is_on_any_grid(position) || self.is_told(position)
-    }
-
-    /// Whether it seems that the reader has not been told yet to go in small steps.
-    fn is_untold(&self, stream: &Stream, position: u64) -> bool {
-        let is_far = stream.learning.faults() == 1 && position.saturating_sub(stream.last) > STEP;
-        self.close_up > CLOSE_UP - UNTOLD && is_far && [stream.last, position].iter().all(|&at| self.is_on_any_grid(at))
-    }
-
-    /// Whether it is on the grid, or may have been on an earlier one.
-    fn is_on_any_grid(&self, position: u64) -> bool {
-        let grid = if self.is_distance_auto { self.distance.min(SMALLEST_DISTANCE) } else { self.distance };
-        self.past_grid(position, grid) == 0
-    }
-
-    /// Whether a stream that goes forward would trip here if it left nothing out: at a checkpoint of its grid, or one told. As
-    /// long as it may not have been told of, it goes by smaller leaps.
-    fn is_in_place(&self, stream: &Stream, position: u64) -> bool {
-        let grid = stream.spacings.iter().copied().fold(self.distance, u64::min);
-        let is_new = stream.last.abs_diff(stream.first) < LONG || self.since_change < AT_ONCE;
-        self.past_grid(position, grid) == 0 || self.is_told(position) || is_new && self.is_checkpoint(position)
-    }
-
-    fn is_told(&self, position: u64) -> bool {
-        let offset = self.plan.offset(position);
-        let is_told =
-            |t: Thresholds| t.checkpoints.iter().any(|&told| told != u64::MAX && told / PAGE == offset / PAGE);
-        self.thresholds().any(is_told)
-    }
-
-    /// How far a position lies behind the last point of the reader's grid.
-    pub(super) fn past_grid(&self, position: u64, grid: u64) -> u64 {
-        self.plan.offset(position).abs_diff(self.origin) % grid
-    }
-
     /// The reader has come to `position`: what that says about its course.
     pub(super) fn go_on(&mut self, index: usize, position: u64, decision: &mut Decision) {
         if self.streams[index].is_known() && self.enters_disorder(index, position) {

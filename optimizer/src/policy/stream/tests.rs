@@ -122,6 +122,16 @@ fn the_next_epoch_of_a_part_is_requested_at_its_first_fault() {
     assert!(lie_end_to_end(&read(&mut streams, 500 * MIB + STEP..1000 * MIB)));
 }
 
+/// Nobody has left it out.
+#[test]
+fn a_short_part_that_is_read_again_is_requested_again() {
+    let mut streams = of(Plan::sequential(0..2000 * MIB), SIZING, MIB);
+    for _ in 0..3 {
+        let requested = read_on_grid(&mut streams, 500 * MIB..510 * MIB, 0, MIB);
+        assert!(requested.last().unwrap().end >= 510 * MIB, "{requested:?}");
+    }
+}
+
 /// Nobody else would tell of it: the next epoch's first trip wakes.
 #[test]
 fn the_first_trip_of_the_next_epoch_is_urgent() {

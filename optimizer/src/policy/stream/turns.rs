@@ -1,19 +1,19 @@
 //! Threads that read one part in turns, each the next record: none of them leaves a stream's trips behind, all of them
 //! together leave nothing out.
 
-use super::course::{Course, SKIP, Stream};
+use super::course::{Course, Stream};
 use super::{Decision, Streams};
 use crate::policy::storage::Pace;
-use crate::policy::stride::Place;
-use precache_contract::STEP;
+use precache_contract::{REACH, STEP, STEPS};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Last trips that are looked at: the fewer, the shorter the records and the fewer the threads.
-const LENGTHS: [usize; 4] = [32, 64, 128, 256];
-const LONGEST: usize = 256;
+/// Last trips that are looked at, and how often.
+const LATEST: usize = 256;
+const PAUSE: usize = 8;
 
-/// Of the steps between the first and the last one, at least so many tenths have been read.
+/// Steps that are more than one reader goes through before it is known, and how many tenths of a part it takes to have read it.
+const PIECE: usize = 2 * STEPS as usize;
 const TENTHS: u64 = 9;
 
 /// Trips in what a stream left out that are not single pages of another kind, as a tree has them between its records.
@@ -29,55 +29,72 @@ pub struct Trail {
 
 impl Trail {
     pub fn push(&mut self, position: u64) {
-        self.positions.truncate(LONGEST - 1);
+        self.positions.truncate(LATEST - 1);
         self.positions.push_front(position);
         self.unseen += 1;
     }
 
-    /// The part that has been read, with hardly a step left out, if it was read forward on the whole. Looks once in a while
-    /// only, unless it is wanted `now`.
+    /// The largest part that has been read with hardly a step left out, if it was read forward on the whole. What lies before
+    /// and behind it may be in the middle of being read. Looks once in a while only, unless it is wanted `now`.
     pub fn covered(&mut self, now: bool) -> Option<Range<u64>> {
-        if self.unseen < LENGTHS[0] && !now {
+        if self.unseen < PAUSE && !now {
             return None;
         }
         self.unseen = 0;
-        LENGTHS.into_iter().filter(|&length| length <= self.positions.len()).find_map(|length| {
-            let latest = || self.positions.iter().take(length).copied();
-            let mut steps: Vec<u64> = latest().map(|position| position / STEP).collect();
-            steps.sort_unstable();
-            steps.dedup();
-            let (first, last) = (steps.first()?, steps.last()?);
-            let is_whole = 10 * steps.len() as u64 >= TENTHS * (last - first + 1);
-            let later: u128 = latest().take(length / 2).map(u128::from).sum();
-            let earlier: u128 = latest().skip(length / 2).map(u128::from).sum();
-            let is_forward = steps.len() > length / 2 && later > earlier;
-            (is_whole && is_forward).then_some(first * STEP..(last + 1) * STEP)
-        })
+        let mut steps: Vec<u64> = self.positions.iter().map(|position| position / STEP).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        let piece = steps.chunk_by(|step, next| next - step <= 2).max_by_key(|piece| piece.len())?;
+        let (count, part) = (piece.len(), piece[0] * STEP..(piece[piece.len() - 1] + 1) * STEP);
+        let is_whole = 10 * count as u64 >= TENTHS * (part.end - part.start) / STEP;
+        let inside: Vec<u64> = self.positions.iter().copied().filter(|position| part.contains(position)).collect();
+        let (later, earlier) = inside.split_at(inside.len() / 2);
+        let mean = |of: &[u64]| of.iter().copied().map(u128::from).sum::<u128>() / of.len().max(1) as u128;
+        let is_forward = 2 * count > inside.len() && mean(later) > mean(earlier);
+        (count >= PIECE && is_whole && is_forward).then_some(part)
+    }
+}
+
+impl Stream {
+    /// Whether it has passed this place just now: whoever trips there reads what it has left out, for what it has read is
+    /// open. A stride has begun two records before it was known.
+    pub(super) fn has_left_out(&self, position: u64) -> bool {
+        let first = match &self.course {
+            Course::Forward { .. } => self.first,
+            Course::Strided { stride, .. } if !stride.is_backward => {
+                self.first.saturating_sub(stride.period().saturating_mul(2))
+            }
+            _ => return false,
+        };
+        // Where it began the next pass begins, or another reader.
+        let is_passed = first.saturating_add(2 * STEP) < position && position < self.last;
+        is_passed && self.idle == 0 && self.last - position <= REACH.max(2 * self.spread)
     }
 }
 
 impl Streams {
-    /// Whether a stream seemed to leave out this position until now: other threads read it. One that skips does so together with
-    /// them no longer; they want what was left out of its window.
-    pub(super) fn is_made_up_for(&mut self, position: u64, decision: &mut Decision) -> bool {
-        let passed = self.streams.iter_mut().filter(|s| s.first <= position && position < s.last);
-        for stream in passed {
-            match &mut stream.course {
-                Course::Forward { misses, .. } if stream.last - position <= SKIP.max(stream.spread) => *misses = 0,
-                Course::Strided { stride, .. } if !stride.is_backward && stride.place(position) == Place::Gap => {
-                    stream.made_up += 1;
-                    if stream.made_up < OTHERS {
-                        return true;
-                    }
-                    stream.course = Course::Dense { is_backward: false };
-                    let end = stream.windows.as_ref().map_or(position, |windows| windows.end());
-                    decision.repair = Some((stream.id, self.plan.extents(position..end.max(position))));
-                }
-                _ => continue,
+    /// Whether a stream seemed to leave out this position until now: other threads read it, maybe as a stream of their own
+    /// (`by`). Together they go forward, so far apart; what seemed to skip fetches what it left out of its window too.
+    pub(super) fn make_up(&mut self, position: u64, by: Option<usize>, decision: &mut Decision) -> bool {
+        let passed = |(index, s): &(usize, &Stream)| Some(*index) != by && s.has_left_out(position);
+        let Some((index, _)) = self.streams.iter().enumerate().find(passed) else { return false };
+        let spread = self.streams[index].last - position;
+        for one in [Some(index), by].into_iter().flatten() {
+            let stream = &mut self.streams[one];
+            if let Course::Forward { misses, .. } = &mut stream.course {
+                (*misses, stream.spread) = (0, stream.spread.max(spread));
             }
-            return true;
         }
-        false
+        let stream = &mut self.streams[index];
+        if matches!(stream.course, Course::Strided { .. }) {
+            stream.made_up += 1;
+            if stream.made_up == OTHERS {
+                (stream.course, stream.spread) = (Course::FORWARD, spread);
+                let end = stream.windows.as_ref().map_or(position, |windows| windows.end());
+                decision.repair = Some((stream.id, self.plan.extents(position..end.max(position))));
+            }
+        }
+        true
     }
 
     /// All that is read of this part, which seemed to be read by many, becomes one stream.
