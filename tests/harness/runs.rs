@@ -1,7 +1,9 @@
 //! One program, run without precache and with it: what the two leave behind must be the same.
 
+use crate::optimizer;
 use crate::preload;
 use crate::programs::precache_run;
+use crate::storage::lacking;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -62,17 +64,49 @@ impl Program {
     /// Runs it alone and under precache, and fails if anybody could tell the difference, or if no checkpoint was hit,
     /// for then nothing was tested.
     pub fn must_not_notice(&self, options: &[&str]) -> Report {
-        let alone = self.alone();
+        self.must_be_as(&self.alone(), options)
+    }
+
+    /// The same, with what it leaves behind alone.
+    pub fn must_be_as(&self, alone: &Left, options: &[&str]) -> Report {
         let (under, report) = self.under(options);
+        self.compare(alone, &under, &format!("{options:?}: {:#}", report.0));
+        assert!(report.trips() > 0, "no checkpoint was hit by {:?} with {options:?}: {:#}", self.0, report.0);
+        report
+    }
+
+    /// The same with an optimizer of its own that is killed when the first checkpoint has been hit.
+    pub fn must_outlive_its_optimizer(&self, alone: &Left, options: &[&str]) {
+        /// On a machine so busy that nobody looks in time, the program is over before.
+        const TRIES: usize = 5;
+        for _ in 0..TRIES {
+            let (command, report) = self.command(options);
+            let Some(mut command) = optimizer::apart(&command) else { return };
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = command.spawn().expect("unshare starts");
+            let supervisor = child.id();
+            let running = std::thread::spawn(move || child.wait_with_output().expect("it can be waited for"));
+            let killed = optimizer::kill_at_first_trip(supervisor, || running.is_finished());
+            let output = running.join().expect("it was waited for");
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            let under = Left { status: output.status, stdout: output.stdout, stderr };
+            self.compare(alone, &under, &format!("a killed optimizer: {:#}", report.read().0));
+            match killed {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(_) => return lacking("right to look at what an optimizer has mapped"),
+            }
+        }
+        panic!("no checkpoint was hit by {:?} before its end", self.0);
+    }
+
+    fn compare(&self, alone: &Left, under: &Left, how: &str) {
         assert_eq!(
             (alone.status, String::from_utf8_lossy(&alone.stdout), without_addresses(&alone.stderr)),
             (under.status, String::from_utf8_lossy(&under.stdout), without_addresses(&under.stderr)),
-            "{:?} notices precache with {options:?}: {:#}",
-            self.0,
-            report.0
+            "{:?} notices precache with {how}",
+            self.0
         );
-        assert!(report.trips() > 0, "no checkpoint was hit by {:?} with {options:?}: {:#}", self.0, report.0);
-        report
     }
 }
 

@@ -15,6 +15,8 @@
 //! | `@counter NAME N` | the report's counter is at least N (`active_readers`: processes that tripped) |
 //! | `@at-most NAME N` | the report's counter is at most N |
 //! | `@report TEXT` | the report says this |
+//!
+//! A case that natively ends with status 77 says on stdout what this machine lacks for it.
 
 #[derive(Debug, Default)]
 pub struct Header {

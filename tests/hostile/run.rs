@@ -9,20 +9,19 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use precache_tests::optimizer::{beside, must_end};
-use precache_tests::preload::behind_ours;
-use precache_tests::programs::compile;
+use precache_tests::detector::watched;
+use precache_tests::optimizer::{apart, beside, must_end};
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{lacking, scratch};
+use precache_tests::traps::Traps;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// What does not end within this time hangs: two minutes, or as many seconds as `HOSTILE_PATIENCE` says.
@@ -71,8 +70,17 @@ impl fmt::Display for Left {
     }
 }
 
+/// A run, and what is known of it.
+pub struct Run {
+    pub left: Left,
+    /// Of the last optimizer; null without one.
+    pub report: Report,
+    /// Checkpoints that were hit; `None`: nobody may look.
+    pub hit: Option<u64>,
+}
+
 /// Runs the program; `None`: this machine lacks what it takes.
-pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<(Left, Report)>, String> {
+pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<Run>, String> {
     let folder = tempfile::tempdir_in(scratch()).map_err(|error| error.to_string())?;
     let (mut command, report) = match way {
         Way::Native => {
@@ -82,17 +90,14 @@ pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<(Lef
         }
         _ => {
             let options: Vec<&str> = [way.option()].into_iter().chain(options.iter().copied()).collect();
-            let words = if way == Way::Detected { behind_ours(detector()?, words) } else { words.to_vec() };
+            let words = if way == Way::Detected { watched(words)? } else { words.to_vec() };
             let (command, report) = Program(words).command(&options);
             (command, Some(report))
         }
     };
     if way.harms_optimizer() {
-        if !can_unshare() {
-            lacking("right to make a mount namespace");
-            return Ok(None);
-        }
-        command = in_mount_namespace(&command);
+        let Some(apart) = apart(&command) else { return Ok(None) };
+        command = apart;
     }
     let rendezvous = Rendezvous::prepare(folder.path()).map_err(|error| error.to_string())?;
     let output = |name| File::create(folder.path().join(name)).map_err(|error| error.to_string());
@@ -110,35 +115,14 @@ pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<(Lef
     }
     let text = |name| std::fs::read(folder.path().join(name)).map(|text| String::from_utf8_lossy(&text).into_owned());
     let (stdout, stderr) = (text("stdout").unwrap_or_default(), text("stderr").unwrap_or_default());
-    let status = status.map_err(|what| format!("{what}\n-- stdout\n{stdout}\n-- stderr\n{stderr}"))?;
+    let (status, harmed) = status.map_err(|what| format!("{what}\n-- stdout\n{stdout}\n-- stderr\n{stderr}"))?;
     let stderr = without_addresses(&stderr);
     let left = Left { status: (status.code(), status.signal()), stdout, stderr };
-    Ok(Some((left, report.map_or(Report(serde_json::Value::Null), |report| report.read()))))
-}
-
-/// The detector, built once.
-fn detector() -> Result<&'static Path, String> {
-    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let build = || {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("hostile/detector.c");
-        let library = scratch().join("libdetector.so");
-        // -fexceptions: a thread can be cancelled in what it stands in front of.
-        let flags = ["-shared", "-fPIC", "-fexceptions", "-static-libgcc"];
-        compile(&source, &library, &flags).map(|()| library)
-    };
-    BUILT.get_or_init(build).as_deref().map_err(Clone::clone)
-}
-
-/// With an optimizer of its own, which nobody else misses.
-fn in_mount_namespace(inner: &Command) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--"]).arg(inner.get_program()).args(inner.get_args());
-    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command
-}
-
-fn can_unshare() -> bool {
-    Command::new("unshare").args(["--mount", "--", "true"]).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    let report = report.map_or(Report(serde_json::Value::Null), |report| report.read());
+    // Whoever went over to a successor counts anew there.
+    let before = harmed.map_or(Some(0), |harmed| harmed.traps.as_ref().map(Traps::hit));
+    let hit = before.map(|before| before + report.trips());
+    Ok(Some(Run { left, report, hit }))
 }
 
 /// Our ends of the two FIFOs.
@@ -159,7 +143,7 @@ impl Rendezvous {
     }
 
     /// Answers whoever comes, until the program has ended.
-    fn attend(mut self, child: &mut Child, way: Way) -> Result<ExitStatus, String> {
+    fn attend(mut self, child: &mut Child, way: Way) -> Result<(ExitStatus, Option<Harmed>), String> {
         let ended = process_descriptor(child.id()).map_err(|error| error.to_string())?;
         let patience = patience();
         let deadline = Instant::now() + patience;
@@ -186,7 +170,7 @@ impl Rendezvous {
                 let status = child.wait().map_err(|error| error.to_string())?;
                 return match harmed {
                     None if way.harms_optimizer() => Err(format!("never came to the rendezvous ({status})")),
-                    _ => Ok(status),
+                    harmed => Ok((status, harmed)),
                 };
             }
         }
@@ -197,6 +181,8 @@ impl Rendezvous {
 struct Harmed {
     optimizer: Pid,
     stopped: bool,
+    /// Of those whom it served.
+    traps: Option<Traps>,
 }
 
 impl Harmed {
@@ -205,12 +191,20 @@ impl Harmed {
             return Ok(None);
         }
         let optimizer = beside(supervisor).ok_or("no optimizer serves")?;
+        let traps = match Traps::of_all_who_asked(optimizer) {
+            Ok(traps) => Some(traps),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                lacking("right to look at what an optimizer has mapped");
+                None
+            }
+            Err(error) => return Err(error.to_string()),
+        };
         let signal = if way == Way::OptimizerKilled { Signal::SIGKILL } else { Signal::SIGSTOP };
         kill(optimizer, signal).map_err(|error| error.to_string())?;
         if way == Way::OptimizerKilled {
             must_end(optimizer);
         }
-        Ok(Some(Self { optimizer, stopped: way == Way::OptimizerStopped }))
+        Ok(Some(Self { optimizer, stopped: way == Way::OptimizerStopped, traps }))
     }
 }
 

@@ -1,5 +1,6 @@
-//! Language runtimes, preloaded libraries and debuggers, as people have them: with both ways of protecting pages they
-//! leave behind what they leave behind without precache.
+//! Language runtimes, preloaded libraries and debuggers, as people have them: with both ways of protecting pages, with the
+//! optimizer killed at their first checkpoint, and with the detector of what signal context may not do, they leave behind
+//! what they leave behind without precache.
 
 mod debuggers;
 mod go;
@@ -8,6 +9,7 @@ mod node;
 mod preloaded;
 mod pytorch;
 
+use precache_tests::detector::watched;
 use precache_tests::runs::{METHODS, Program, Report};
 use precache_tests::storage::{flat_file, lacking, scratch};
 use std::ffi::OsString;
@@ -35,10 +37,16 @@ fn make(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The program with both methods; a short distance makes for many checkpoints.
+/// The program with both methods, with the detector behind our library, and with an optimizer that dies; a short distance
+/// makes for many checkpoints. The reports are those of the runs with a whole one.
 fn unnoticed<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<Report> {
     let program = Program::new(words);
-    METHODS.into_iter().map(|method| program.must_not_notice(&[method, "--distance=1M", "--size=8M"])).collect()
+    let alone = program.alone();
+    let spaced = ["--distance=1M", "--size=8M"];
+    program.must_outlive_its_optimizer(&alone, &spaced);
+    let watched = Program(watched(&program.0).expect("cc compiles the detector"));
+    let runs = METHODS.into_iter().map(|method| (&program, method)).chain([(&watched, METHODS[0])]);
+    runs.map(|(program, method)| program.must_be_as(&alone, &[&[method], &spaced[..]].concat())).collect()
 }
 
 /// A C program or library of `programs/`.
