@@ -2,12 +2,13 @@
 //! is in the loader's list of objects, whose lock a child would find taken for ever (of the loader's locks glibc's fork
 //! resets all but `dl_load_write_lock`; `__libc_fork` in posix/fork.c, 2.36).
 
-use crate::sys;
-use core::sync::atomic::{AtomicU32, Ordering::*};
+mod gate;
 
-/// Threads at such work, and above them forks under way.
-static GATE: AtomicU32 = AtomicU32::new(0);
-const FORK: u32 = 1 << 16;
+use self::gate::Gate;
+use crate::{owner, sys};
+use core::sync::atomic::AtomicU32;
+
+static GATE: Gate = Gate::new(AtomicU32::new(0));
 
 /// How often one side yields to the other, each of which takes some microseconds to milliseconds.
 const PATIENCE: u32 = 100_000;
@@ -28,8 +29,8 @@ impl Shut {
         // A handler of the program's may fork, and would wait for its own thread.
         let quiet = sys::Quiet::begin();
         let mut patience = PATIENCE;
-        while GATE.fetch_add(1, AcqRel) >= FORK && patience > 0 {
-            GATE.fetch_sub(1, AcqRel);
+        while !GATE.enter() && patience > 0 {
+            GATE.leave();
             patience -= 1;
             sys::yield_now();
         }
@@ -39,14 +40,14 @@ impl Shut {
 
 impl Drop for Shut {
     fn drop(&mut self) {
-        GATE.fetch_sub(1, AcqRel);
+        GATE.leave();
     }
 }
 
 unsafe extern "C" fn before() {
-    GATE.fetch_add(FORK, AcqRel);
+    GATE.begin_fork();
     for _ in 0..PATIENCE {
-        if GATE.load(Acquire).is_multiple_of(FORK) {
+        if GATE.is_quiet() {
             return;
         }
         sys::yield_now();
@@ -54,10 +55,11 @@ unsafe extern "C" fn before() {
 }
 
 unsafe extern "C" fn in_parent() {
-    GATE.fetch_sub(FORK, AcqRel);
+    GATE.end_fork();
 }
 
 /// The only thread.
 unsafe extern "C" fn in_child() {
-    GATE.store(0, Release);
+    owner::note_child();
+    GATE.reset();
 }

@@ -3,18 +3,22 @@
 //! Loom takes `SeqCst` accesses for `AcqRel` ones, so a load could find an old value in orders that cannot happen. A
 //! read-modify-write always finds the newest: here, sequentially consistent loads are such, and so are stores, that they
 //! have one order with these.
+//!
+//! A clone is the same word once more: a model of fork looks at words that a type keeps to itself.
 
 use loom::sync::atomic::Ordering::{Acquire, SeqCst};
+use std::sync::Arc;
+
 pub use loom::sync::atomic::{Ordering, fence};
 
 macro_rules! atomic {
     ($($name:ident: $word:ty;)*) => {$(
-        #[derive(Debug)]
-        pub struct $name(loom::sync::atomic::$name);
+        #[derive(Clone, Debug)]
+        pub struct $name(Arc<loom::sync::atomic::$name>);
 
         impl $name {
             pub fn new(value: $word) -> Self {
-                Self(loom::sync::atomic::$name::new(value))
+                Self(Arc::new(loom::sync::atomic::$name::new(value)))
             }
 
             pub fn load(&self, order: Ordering) -> $word {

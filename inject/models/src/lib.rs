@@ -7,6 +7,8 @@
 /// What the files take for `core::sync::atomic`.
 mod atomic;
 
+#[path = "../../src/fork_gate/gate.rs"]
+pub mod gate;
 #[path = "../../src/registry/lifecycle.rs"]
 pub mod lifecycle;
 #[path = "../../contract/src/ring.rs"]

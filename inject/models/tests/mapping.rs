@@ -133,14 +133,14 @@ fn who_unmaps_waits_for_handlers() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Concurrent read and write accesses to `UnsafeCell`")]
 fn without_the_wait_it_fails() {
     handlers_and_one_who_unmaps(Waits::None);
 }
 
 /// A handler that looks and then acts, holding nothing until it has looked.
 #[test]
-#[should_panic]
+#[should_panic(expected = "Concurrent read and write accesses to `UnsafeCell`")]
 fn a_check_alone_is_not_enough() {
     check(|| {
         let world = World::with_one_armed();
@@ -192,7 +192,7 @@ fn both_of_two_who_unmap_wait_for_handlers() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Concurrent read and write accesses to `UnsafeCell`")]
 fn who_comes_second_must_wait_too() {
     a_handler_and_two_who_unmap(Waits::First);
 }
@@ -222,7 +222,7 @@ fn a_curtain_is_changed_by_one_at_a_time() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "Concurrent write accesses to `UnsafeCell`")]
 fn out_of_turn_it_is_changed_by_two() {
     two_who_change_a_curtain(false);
 }
