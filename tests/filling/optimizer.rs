@@ -1,14 +1,18 @@
 //! The optimizer killed or stopped while it serves; and what is left behind at the end.
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept, bind, listen, socket};
 use nix::unistd::Pid;
-use precache_tests::optimizer::{beside, must_end, wait_for};
+use precache_tests::optimizer::{beside, must_end, socket_of, wait_for};
 use precache_tests::programs::program;
 use precache_tests::runs::{Program, Report, ReportFile};
 use precache_tests::storage::flat_file;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use tempfile::TempDir;
 
 /// Reads the file in two halves; in between it says so and waits for a line.
@@ -175,6 +179,36 @@ fn a_killed_optimizer_is_outlived_without_another() {
     assert_eq!(served.go_on(), expected());
     kill(supervisor, Signal::SIGCONT).unwrap();
     assert!(served.supervisor.wait().unwrap().success());
+}
+
+/// Another process has taken the name meanwhile, and hangs up on everybody.
+#[test]
+fn why_none_takes_the_place_of_one_that_died_is_told() {
+    let Some(mut served) = Served::start() else { return };
+    let supervisor = Pid::from_raw(served.supervisor.id() as i32);
+    let name = socket_of(served.optimizer).unwrap();
+    kill(supervisor, Signal::SIGSTOP).unwrap();
+    kill(served.optimizer, Signal::SIGKILL).unwrap();
+    must_end(served.optimizer);
+    let other = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(other.as_raw_fd(), &UnixAddr::new_abstract(&name).unwrap()).unwrap();
+    listen(&other, Backlog::MAXCONN).unwrap();
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        while let Ok(connection) = accept(other.as_raw_fd()) {
+            // SAFETY: accept made this descriptor for us.
+            drop(unsafe { OwnedFd::from_raw_fd(connection) });
+            count.fetch_add(1, SeqCst);
+        }
+    });
+    kill(supervisor, Signal::SIGCONT).unwrap();
+    // One start is three attempts.
+    wait_for("the supervisor to look for another", || asked.load(SeqCst) >= 4);
+    assert_eq!(served.go_on(), expected());
+    assert!(served.supervisor.wait().unwrap().success());
+    let report = served.report.read();
+    assert!(report.text().contains("the optimizer died, and none took its place: "), "{:#}", report.0);
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub fn receive(socket: &OwnedFd, heard: &mut Incoming) -> Receipt {
 
 struct Datagram {
     length: usize,
-    /// Neither bytes nor descriptors are lacking.
+    /// No bytes are lacking. A descriptor may be: for want of places for it, here.
     is_whole: bool,
     files: Vec<File>,
 }
@@ -75,6 +75,6 @@ fn datagram(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Datagram, Errno> {
         // SAFETY: as above.
         next = unsafe { libc::CMSG_NXTHDR(&header, next) };
     }
-    let is_whole = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) == 0;
+    let is_whole = header.msg_flags & libc::MSG_TRUNC == 0;
     Ok(Datagram { length: length as usize, is_whole, files })
 }

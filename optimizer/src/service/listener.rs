@@ -16,6 +16,7 @@ use nix::sys::socket::{
 use nix::unistd::geteuid;
 use precache_contract::enrolment::{Enrolment, Kind};
 use precache_contract::segment::Refusal;
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct Listener {
     files: Arc<Files>,
     /// Enrolments for sessions that are not open.
     early: Vec<Early>,
+    /// How many of a session there was no place for: its report will tell.
+    turned_away: HashMap<u64, u64>,
     /// Reports on their way.
     partings: Vec<JoinHandle<()>>,
 }
@@ -80,6 +83,7 @@ impl Listener {
             readers: Vec::new(),
             files: Arc::default(),
             early: Vec::new(),
+            turned_away: HashMap::new(),
             partings: Vec::new(),
         })
     }
@@ -248,6 +252,12 @@ impl Listener {
         for early in self.early.extract_if(.., |early| early.what.session == session).collect::<Vec<_>>() {
             self.enrol(early.pid, early.what, early.kind, early.file);
         }
+        if let Some(count) = self.turned_away.remove(&session) {
+            self.note_trouble(
+                session,
+                format!("{count} enrolments came too early, and too many at once: not all is served"),
+            );
+        }
     }
 
     fn enrol(&mut self, pid: i32, what: Enrolment, kind: Kind, file: Option<File>) {
@@ -256,6 +266,8 @@ impl Listener {
         if !knows {
             if self.early.len() < EARLY {
                 self.early.push(Early { since: Instant::now(), pid, what, kind, file });
+            } else if self.turned_away.len() < EARLY || self.turned_away.contains_key(&what.session) {
+                *self.turned_away.entry(what.session).or_default() += 1;
             }
             return;
         }
@@ -271,9 +283,9 @@ impl Listener {
                 let parent = self.readers.iter().find(|reader| reader.token() == what.parent);
                 match Reader::begin(pid, &file, what, parent, self.sessions.terms_of(what.session), &self.files) {
                     Ok(reader) => self.readers.push(reader),
-                    Err(error) => self.with_session(what.session, |session| {
-                        session.ledger().note_trouble(format!("process {pid} cannot be served: {error:#}"));
-                    }),
+                    Err(error) => {
+                        self.note_trouble(what.session, format!("process {pid} cannot be served: {error:#}"));
+                    }
                 }
             }
             (Kind::Mapping, Some(file)) => {
@@ -281,8 +293,16 @@ impl Listener {
                     reader.add(&what, file);
                 }
             }
-            (Kind::Lock, _) | (_, None) => {}
+            (Kind::Reader | Kind::Mapping | Kind::Refused, None) => {
+                let what_came = format!("a file of process {pid} did not arrive: the optimizer may have too many open");
+                self.note_trouble(what.session, what_came);
+            }
+            (Kind::Lock, _) => {}
         }
+    }
+
+    fn note_trouble(&mut self, session: u64, what: String) {
+        self.with_session(session, |session| session.ledger().note_trouble(what));
     }
 
     fn with_session(&mut self, session: u64, change: impl FnOnce(&mut Session)) {

@@ -54,10 +54,25 @@ impl Reader {
         files: &Arc<Files>,
     ) -> Result<Self> {
         let shared = Shared::map(segment)?;
-        let Some((options, ledger)) = terms.or(parent.map(|parent| (&parent.options, &parent.ledger))) else {
+        let begun = Self::serve(pid, &shared, what, parent, terms, files);
+        if begun.is_err() {
+            // Nobody will hear of its trips.
             for mapping in &shared.segment().mappings {
                 mapping.veto.store(mapping.generation.load(Relaxed), Relaxed);
             }
+        }
+        begun
+    }
+
+    fn serve(
+        pid: i32,
+        shared: &Arc<Shared>,
+        what: Enrolment,
+        parent: Option<&Reader>,
+        terms: Option<(&RunOptions, &Arc<Ledger>)>,
+        files: &Arc<Files>,
+    ) -> Result<Self> {
+        let Some((options, ledger)) = terms.or(parent.map(|parent| (&parent.options, &parent.ledger))) else {
             bail!("its session is not open");
         };
         let life = life_of(pid).context("cannot watch it")?;
@@ -70,7 +85,7 @@ impl Reader {
             options: options.clone(),
             files: Arc::clone(files),
             ledger: Arc::clone(ledger),
-            shared: Arc::clone(&shared),
+            shared: Arc::clone(shared),
             uses: Arc::clone(&uses),
             unresolved: Arc::clone(&unresolved),
             announcements,
@@ -89,7 +104,7 @@ impl Reader {
             options: options.clone(),
             ledger: Arc::clone(ledger),
             life,
-            shared,
+            shared: Arc::clone(shared),
             uses,
             unresolved,
             inbox,
@@ -108,8 +123,12 @@ impl Reader {
         let is_mapped = |id| self.shared.registration(id).is_some();
         // In this order: what is resolved in between is in both.
         for Unresolved { id, file } in lock(&parent.unresolved).iter().filter(|unresolved| is_mapped(unresolved.id)) {
-            if let Ok(file) = file.try_clone() {
-                self.announce(*id, Source::Sent(file));
+            match file.try_clone() {
+                Ok(file) => self.announce(*id, Source::Sent(file)),
+                Err(error) => {
+                    self.ledger.note_trouble(format!("a file of process {} cannot be used: {error}", self.pid));
+                    self.shared.let_go(*id);
+                }
             }
         }
         for used in parent.uses().into_iter().filter(|used| is_mapped(used.id)) {
@@ -224,5 +243,44 @@ fn life_of(pid: i32) -> std::io::Result<OwnedFd> {
             Ok(nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map(|(end, _)| end)?)
         }
         error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use precache_contract::VERSION;
+    use precache_contract::enrolment::Kind;
+    use precache_contract::segment::{Mapping, Segment};
+    use std::mem::offset_of;
+    use std::os::unix::fs::FileExt;
+
+    /// Whom nobody watches cannot be served; its mappings are not left armed for nobody.
+    #[test]
+    fn who_cannot_be_served_is_let_go_of() {
+        let memory = memfd_create("segment", MFdFlags::MFD_ALLOW_SEALING).unwrap();
+        let memory = File::from(memory);
+        memory.set_len(Segment::LENGTH as u64).unwrap();
+        fcntl(&memory, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
+        let field = |at: usize| {
+            let mut word = [0; 4];
+            memory.read_exact_at(&mut word, at as u64).unwrap();
+            u32::from_ne_bytes(word)
+        };
+        memory.write_all_at(&VERSION.to_ne_bytes(), offset_of!(Segment, version) as u64).unwrap();
+        let mapping = offset_of!(Segment, mappings);
+        memory.write_all_at(&5u32.to_ne_bytes(), (mapping + offset_of!(Mapping, generation)) as u64).unwrap();
+        let what = Enrolment::new(Kind::Reader, 1, 2, 0, 0);
+        let options = serde_json::from_value(serde_json::json!({
+            "distance": 4096, "distance_auto": true, "size": 4096, "size_auto": true, "threshold": 75, "data": [],
+            "exclude": [], "min_file": 0, "ranges": [], "mode": "on", "protect": "auto", "populate": "auto", "jobs": null,
+            "max_inflight": null, "engine": null, "cache_limit": null, "private_lock": false, "quiet": true, "verbose": false,
+        }));
+        let options: RunOptions = options.unwrap();
+        let begun = Reader::begin(-1, &memory, what, None, Some((&options, &Arc::default())), &Arc::default());
+        assert!(begun.is_err());
+        assert_eq!(field(mapping + offset_of!(Mapping, veto)), 5);
     }
 }

@@ -85,6 +85,7 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
     report.injected = injection.is_some();
     if let Some(Injection { optimizer, .. }) = injection {
         report.optimizer_restarts = optimizer.restarts();
+        reasons.extend(optimizer.failures().iter().map(|why| said(options, why)));
         match optimizer.finish() {
             Ok(session) => {
                 reasons.extend(session.shortcomings());

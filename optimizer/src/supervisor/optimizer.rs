@@ -19,6 +19,8 @@ struct GivenUp;
 pub struct Optimizer {
     client: Client,
     restarts: u32,
+    /// Why another one did not take its place, each time that none did.
+    failures: Vec<String>,
     last_start: Instant,
     state: State,
 }
@@ -31,7 +33,8 @@ enum State {
 
 impl Optimizer {
     pub fn start(options: &RunOptions) -> Result<Self, link::Error> {
-        Ok(Self { client: Client::start(options)?, restarts: 0, last_start: Instant::now(), state: State::Running })
+        let (restarts, failures, last_start) = (0, Vec::new(), Instant::now());
+        Ok(Self { client: Client::start(options)?, restarts, failures, last_start, state: State::Running })
     }
 
     pub fn client(&self) -> &Client {
@@ -69,9 +72,15 @@ impl Optimizer {
         }
         self.restarts += 1;
         self.last_start = Instant::now();
-        if self.client.restart().is_ok() {
-            self.state = State::Running;
+        match self.client.restart() {
+            Ok(()) => self.state = State::Running,
+            Err(error) => self.failures.push(format!("the optimizer died, and none took its place: {error}")),
         }
+    }
+
+    /// What is to be told of the times when there was none.
+    pub fn failures(&self) -> &[String] {
+        &self.failures
     }
 
     /// What the session came to, or why that is not known.

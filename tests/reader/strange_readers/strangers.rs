@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 pub type Manner = fn(&Place);
 
 /// By name.
-pub const STRANGERS: [(&str, Manner); 9] = [
+pub const STRANGERS: [(&str, Manner); 10] = [
     ("only_connects", only_connects),
     ("talks_nonsense", talks_nonsense),
     ("asks_for_what_it_must_not_have", asks_for_what_it_must_not_have),
@@ -35,6 +35,7 @@ pub const STRANGERS: [(&str, Manner); 9] = [
     ("sends_many_descriptors", sends_many_descriptors),
     ("cuts_its_memory_short", cuts_its_memory_short),
     ("belongs_to_no_session", belongs_to_no_session),
+    ("comes_too_early", comes_too_early),
     ("maps_strange_files", maps_strange_files),
     ("writes_rubbish", writes_rubbish),
 ];
@@ -235,6 +236,29 @@ fn belongs_to_no_session(place: &Place) {
         send(&socket, &datagram, &[file.as_fd()]).expect("it listens");
     }
     must_be_heard_out(&socket);
+}
+
+/// Its session is opened in the end, and told of those for whom there was no place, and of a descriptor that did not come.
+fn comes_too_early(place: &Place) {
+    let session = place.session ^ 2;
+    let early = place.connect();
+    for _ in 0..1500 {
+        send(&early, &Enrolment::new(Kind::Loaded, session, 0, 0, 0).to_bytes(), &[]).expect("it listens");
+    }
+    must_be_heard_out(&early);
+    let supervisor = place.connect();
+    send(&supervisor, &place.request_to_open(VERSION, session, 75), &[]).expect("it listens");
+    let mut opened = [0; 64];
+    let length = recv(supervisor.as_raw_fd(), &mut opened, MsgFlags::empty()).expect("it answers");
+    assert_eq!(&opened[..length], b"\"Opened\"\n");
+    let reader = place.connect();
+    send(&reader, &Enrolment::new(Kind::Reader, session, 9, 0, 0).to_bytes(), &[]).expect("it listens");
+    must_be_heard_out(&reader);
+    send(&supervisor, b"\"Finish\"\n", &[]).expect("it listens");
+    let report = last_words(&supervisor);
+    let is_told = |what| assert!(report.contains(what), "{what}: {report}");
+    is_told("enrolments came too early");
+    is_told("did not arrive");
 }
 
 /// A reader's memory, and the connection over which it was handed over.
