@@ -88,6 +88,9 @@ pub fn connect() -> sys::Result<Connection> {
     if !owner::establish() {
         return Err(sys::Error::ENOMEM);
     }
+    if owner::is_guest() {
+        return Err(sys::Error::EPERM);
+    }
     let known = || segment().filter(|_| OPTIMIZER.load(Acquire) == optimizer);
     for _ in 0..PATIENCE {
         if let Some(segment) = known() {
@@ -152,11 +155,16 @@ impl Connection {
     }
 }
 
-/// Tells whoever listens why a file that was mapped is not accelerated, if this process cannot be enrolled.
-pub fn refuse(why: Refusal, file: c_int) {
+/// Counts it where the optimizer sees it: in an ancestor, if it has not heard of this process.
+pub fn count(why: Refusal) {
     if let Some(segment) = segment().or(heritage()) {
         segment.counters.refuse(why);
     }
+}
+
+/// Tells whoever listens why a file that was mapped is not accelerated, if this process cannot be enrolled.
+pub fn refuse(why: Refusal, file: c_int) {
+    count(why);
     let _quiet = sys::Quiet::begin();
     if let Some(settings) = settings::get()
         && let Ok((socket, _)) = sys::connect(settings::socket())

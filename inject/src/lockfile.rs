@@ -39,8 +39,10 @@ enum Last {
 /// Device and inode number.
 type File = (u64, u64);
 
+/// All zeros at first: then it takes no room in the library's file.
 struct Memory {
     thread: AtomicI32,
+    /// A [`Last`]'s number. Unless it is that of a data file, the rest says nothing.
     last: AtomicU32,
     device: AtomicU64,
     inode: AtomicU64,
@@ -55,7 +57,7 @@ static MEMORIES: [Memory; THREADS] = [const {
         last: AtomicU32::new(0),
         device: AtomicU64::new(0),
         inode: AtomicU64::new(0),
-        descriptor: AtomicI32::new(-1),
+        descriptor: AtomicI32::new(0),
         name: AtomicUsize::new(0),
     }
 }; THREADS];

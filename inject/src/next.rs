@@ -3,6 +3,8 @@
 //! Looked up when the library is loaded; an interposer that is called earlier, by another library's constructor, looks
 //! up on the spot.
 
+#[cfg(feature = "preload")]
+use crate::interpose::memory::preserving_errno;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
@@ -13,18 +15,25 @@ unsafe extern "C" {
 /// `RTLD_NEXT`: the next object after ours in search order (dlsym(3)).
 const NEXT: *mut c_void = -1isize as *mut c_void;
 
-/// One function of the next library.
+/// Room for the longest name, with the zero byte at its end.
+const NAME: usize = 32;
+
+/// One function of the next library. Its name lies in it: a pointer would be relocated whenever the library is loaded.
 pub struct Next {
-    name: &'static CStr,
     address: AtomicPtr<c_void>,
+    name: [u8; NAME],
 }
 
 impl Next {
     pub const fn new(name: &'static CStr) -> Self {
-        Self { name, address: AtomicPtr::new(core::ptr::null_mut()) }
+        let mut own = [0; NAME];
+        let (to, _) = own.split_at_mut(name.count_bytes());
+        to.copy_from_slice(name.to_bytes());
+        assert!(own[NAME - 1] == 0, "there is room for the zero byte");
+        Self { address: AtomicPtr::new(core::ptr::null_mut()), name: own }
     }
 
-    /// Its address; `None` when no library has it.
+    /// Its address; `None` when no library has it: errno then is ENOSYS, as of a call that the kernel lacks.
     #[inline(always)]
     pub fn address(&self) -> Option<*mut c_void> {
         let address = self.address.load(Acquire);
@@ -35,8 +44,12 @@ impl Next {
     #[inline(never)] // One copy is enough for all who ask.
     fn look_up(&self) -> Option<*mut c_void> {
         // SAFETY: a C string and a handle that dlsym(3) defines.
-        let address = unsafe { dlsym(NEXT, self.name.as_ptr()) };
+        let address = unsafe { dlsym(NEXT, self.name.as_ptr().cast()) };
         self.address.store(address, Release);
+        if address.is_null() {
+            // SAFETY: the calling thread's own errno (errno(3)).
+            unsafe { *libc::__errno_location() = libc::ENOSYS };
+        }
         (!address.is_null()).then_some(address)
     }
 }
@@ -55,9 +68,12 @@ pub fn look_up_all() {
     // SAFETY: the linker's names for the two ends of the section, in which `interpose!` puts these one behind the other,
     // and nobody else puts anything.
     let all = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
-    for next in all {
-        next.look_up();
-    }
+    // The program begins with the errno that it has without us.
+    preserving_errno(|| {
+        for next in all {
+            next.look_up();
+        }
+    });
 }
 
 static SIGACTION: Next = Next::new(c"sigaction");
@@ -98,4 +114,21 @@ macro_rules! interpose {
             $body
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_library_has_is_told_by_errno() {
+        // SAFETY: the calling thread's own errno.
+        let errno = || unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        unsafe { *errno() = 0 };
+        assert_eq!(Next::new(c"no_library_has_this").address(), None);
+        // SAFETY: as above.
+        assert_eq!(unsafe { *errno() }, libc::ENOSYS);
+        assert!(Next::new(c"pthread_attr_setsigmask_np").address().is_some());
+    }
 }

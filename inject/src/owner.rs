@@ -1,11 +1,10 @@
 //! Whether this process is still the one that set things up, or a child forked from it.
 //!
 //! The word lies in a page that the kernel zeroes in a forked child (`MADV_WIPEONFORK`). A vfork child shares the
-//! parent's memory, and with it everything that is true of it.
+//! parent's memory, and with it everything that is true of it: there it is a guest, under whose number nobody enrols.
 
 use crate::sys;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
-use precache_contract::PAGE;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
 
 const FORKED: u32 = 0;
 const OWNED: u32 = 1;
@@ -14,17 +13,19 @@ const ADOPTING: u32 = 2;
 /// A page of the library's own: what the kernel would place by itself could come to lie where the program has made a hole
 /// that it counts on.
 #[repr(C, align(4096))]
-struct Page(AtomicU32, [u8; REST]);
+struct Page {
+    word: AtomicU32,
+    /// The process whose memory this is; 0: not known (a child made past libc's `fork`).
+    process: AtomicI32,
+}
 
-const REST: usize = PAGE as usize - size_of::<AtomicU32>();
-
-static WIPED: Page = Page(AtomicU32::new(FORKED), [0; REST]);
+static WIPED: Page = Page { word: AtomicU32::new(FORKED), process: AtomicI32::new(0) };
 
 /// Whether the word counts.
 static ESTABLISHED: AtomicBool = AtomicBool::new(false);
 
 fn word() -> Option<&'static AtomicU32> {
-    (ESTABLISHED.load(Acquire) && !cfg!(feature = "sabotage-forks-unnoticed")).then_some(&WIPED.0)
+    (ESTABLISHED.load(Acquire) && !cfg!(feature = "sabotage-forks-unnoticed")).then_some(&WIPED.word)
 }
 
 /// This process owns the copy of our memory that it sees. `false` when the kernel would not tell a child.
@@ -38,9 +39,30 @@ pub fn establish() -> bool {
         return false;
     }
     // Two threads that come here at the same time do the same.
-    WIPED.0.store(OWNED, Release);
+    WIPED.process.store(sys::process(), Relaxed);
+    WIPED.word.store(OWNED, Release);
     ESTABLISHED.store(true, Release);
     true
+}
+
+/// In a child that libc has forked, before anything else runs there.
+pub fn note_child() {
+    if ESTABLISHED.load(Acquire) {
+        WIPED.process.store(sys::process(), Relaxed);
+    }
+}
+
+/// The process whose memory this is: the parent's, for a vfork child.
+pub fn process() -> i32 {
+    match WIPED.process.load(Relaxed) {
+        0 => sys::process(),
+        known => known,
+    }
+}
+
+/// Whether the memory is another process's.
+pub fn is_guest() -> bool {
+    process() != sys::process() && !cfg!(feature = "sabotage-guests-enrol")
 }
 
 /// What the caller finds.

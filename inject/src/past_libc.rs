@@ -6,7 +6,7 @@
 
 use crate::handler::disposition;
 use crate::interpose::memory::preserving_errno;
-use crate::{arming, fork_gate, handover, registry, settings, sys};
+use crate::{arming, fork_gate, handover, settings, sys};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use precache_contract::segment::Refusal;
@@ -46,9 +46,9 @@ pub fn note(why: Refusal) {
     if cfg!(feature = "sabotage-raw-calls-unnoticed") {
         return;
     }
-    let first = SEEN.compare_exchange(0, why as u32 + 1, SeqCst, Relaxed).is_ok();
-    if first && !registry::is_empty() {
-        arming::give_up(why);
+    if SEEN.compare_exchange(0, why as u32 + 1, SeqCst, Relaxed).is_ok() {
+        // Nothing stays registered: what such calls unmap nobody notices.
+        drop(arming::let_go(0, usize::MAX, Some(why)));
     }
 }
 

@@ -53,6 +53,7 @@ fn only_interposers_are_exported() {
          printf fprintf dprintf vprintf vfprintf vdprintf
          __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk __vdprintf_chk
          syscall prctl
+         dlopen dlmopen
          open open64 openat openat64",
     );
     assert_eq!(symbols(&library, "--defined-only"), interposers);

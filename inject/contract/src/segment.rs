@@ -56,7 +56,7 @@ pub enum Refusal {
     /// The program starts another one, or a process, that is not to have our handler: SIGSEGV is ignored, blocked or reset
     /// meanwhile.
     Executing = 14,
-    /// The program is likely to make system calls on mapped memory past libc.
+    /// The program is likely to make system calls on mapped memory past libc, or past our functions in front of it.
     RawCalls = 15,
     /// A device that reads and pins the process's memory by itself is open.
     PinningDevice = 16,
@@ -113,7 +113,10 @@ impl Refusal {
             Self::Executing => {
                 "the program starts another one while it ignores or blocks SIGSEGV, or one without its handlers"
             }
-            Self::RawCalls => "the program makes system calls past libc (Go, io_uring), which nobody sees",
+            Self::RawCalls => {
+                "the program makes system calls past libc (Go, io_uring) or binds libraries past us (RTLD_DEEPBIND, \
+                 dlmopen), which nobody sees"
+            }
             Self::PinningDevice => "a device that pins memory is open (CUDA, ROCm, InfiniBand)",
             Self::Lent => "the program gave the mapping to asynchronous calls (aio)",
             Self::Filtered => "the program forbids itself system calls (seccomp)",

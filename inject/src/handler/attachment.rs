@@ -3,8 +3,7 @@
 
 use crate::advice;
 use crate::handover::{self, Connection, Listener};
-use crate::registry;
-use crate::sys;
+use crate::{owner, registry, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use precache_contract::segment::{Refusal, Segment};
@@ -53,7 +52,9 @@ pub fn is_lost() -> bool {
 
 /// Looks for the optimizer; the answer is why to let go of everything, if it has been gone for too long.
 pub fn check() -> Option<Refusal> {
-    if TRYING.compare_exchange(false, true, Acquire, Relaxed).is_err()
+    // A vfork child would be taken for the process whose memory it uses, and that one for dead when it ends.
+    if owner::is_guest()
+        || TRYING.compare_exchange(false, true, Acquire, Relaxed).is_err()
         || cfg!(feature = "sabotage-optimizer-death-unnoticed")
     {
         return None;

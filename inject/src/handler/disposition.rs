@@ -6,8 +6,8 @@
 use super::open_everything;
 use super::stand_in::{self, STAND_IN};
 use crate::fork_gate::Shut;
-use crate::next;
 use crate::sys::{self, Action, SignalSet, bit};
+use crate::{next, owner};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::Refusal;
 
@@ -43,11 +43,15 @@ pub fn get() -> Action {
     sys::action(STAND_IN).unwrap_or_default()
 }
 
+/// How often the program has set it.
+static SETTINGS: AtomicU32 = AtomicU32::new(0);
+
 /// Sets what the program wants and returns what it wanted before.
 pub fn set(wanted: &Action) -> Action {
     // SAFETY: nothing sends this signal (signal(7)); the handler is the program's own, for the signal that it stands
     // for.
     let old = unsafe { sys::set_action(STAND_IN, &with_restorer(wanted)) }.unwrap_or_default();
+    SETTINGS.fetch_add(1, SeqCst);
     accommodate();
     old
 }
@@ -84,7 +88,7 @@ pub fn note(handler: usize) {
 pub fn reset_after_fork() {
     INSTALLING.store(false, Release);
     SUSPENDED.store(0, SeqCst);
-    PROCESS.store(sys::process(), Relaxed);
+    PROCESS.store(owner::process(), Relaxed);
 }
 
 /// How many threads are in the middle of what no checkpoint may meet.
@@ -123,25 +127,32 @@ pub fn refusal() -> Option<Refusal> {
 }
 
 /// The program's own actions, in force while this exists. Nothing may be armed.
-struct InForce([Action; 2]);
+struct InForce {
+    kept: Action,
+    /// [`SETTINGS`] at the time.
+    settings: u32,
+}
 
 impl InForce {
     fn begin(wanted: &Action) -> Option<Self> {
+        let settings = SETTINGS.load(SeqCst);
         // SAFETY: what the program set for these signals.
         unsafe {
-            let ours = sys::set_action(libc::SIGSEGV, wanted).ok()?;
+            sys::set_action(libc::SIGSEGV, wanted).ok()?;
             let kept = sys::set_action(STAND_IN, &set_own(None)).unwrap_or(*wanted);
-            Some(Self([ours, kept]))
+            Some(Self { kept, settings })
         }
     }
 }
 
 impl Drop for InForce {
     fn drop(&mut self) {
-        for (signal, action) in [libc::SIGSEGV, STAND_IN].into_iter().zip(&self.0) {
+        // What another thread has set meanwhile is what the program wants now.
+        if SETTINGS.load(SeqCst) == self.settings || cfg!(feature = "sabotage-settings-undone") {
             // SAFETY: what was in force before.
-            let _ = unsafe { sys::set_action(signal, action) };
+            let _ = unsafe { sys::set_action(STAND_IN, &self.kept) };
         }
+        put_in_place(&get());
     }
 }
 

@@ -77,11 +77,34 @@ pub fn settle_mask() {
     }
 }
 
+/// A handler of another signal was set, before all else here, that blocks SIGSEGV while it runs.
+static BLOCKED_EARLY: AtomicBool = AtomicBool::new(false);
+
+/// The mask of an action that is set before [`begin`].
+pub fn note_early(mask: SignalSet) {
+    if mask & SEGV != 0 {
+        BLOCKED_EARLY.store(true, Relaxed);
+    }
+}
+
 /// At the start of a program SIGSTKFLT stands for nothing yet.
 pub fn begin() {
     let now = sys::mask();
     if now & (SEGV | STOOD_FOR) != 0 {
         sys::set_mask(kernel_form(now));
+    }
+    if BLOCKED_EARLY.load(Relaxed) {
+        (1..=64).filter(|&signal| !concerns(signal)).for_each(settle_action);
+    }
+}
+
+/// While the handler of another signal runs, the signal that stands in for SIGSEGV is blocked instead of it.
+fn settle_action(signal: c_int) {
+    if let Ok(action) = sys::action(signal)
+        && action.mask & SEGV != 0
+    {
+        // SAFETY: what is in force, with another mask.
+        let _ = unsafe { sys::set_action(signal, &sys::Action { mask: kernel_form(action.mask), ..action }) };
     }
 }
 

@@ -197,6 +197,7 @@ pub fn adopt() {
     past_libc::reset_after_fork();
     attachment::reset_after_fork();
     handover::reset_after_fork();
+    let mut refused = false;
     registry::reset_after_fork(|held| {
         let Some(mut turn) = held.try_turn() else { return };
         if turn.curtain().is_lifted() {
@@ -206,6 +207,7 @@ pub fn adopt() {
         // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
         let closed = unsafe { sys::mprotect(held.start(), held.length(), libc::PROT_NONE as c_int) };
         if closed.is_err() {
+            refused = true;
             protect::lift(held, &mut turn);
         }
     });
@@ -213,6 +215,9 @@ pub fn adopt() {
     let _ = attachment::check();
     if handover::segment().is_none() {
         handover::count_unserved();
+    }
+    if refused {
+        handover::count(Refusal::ProtectFailed);
     }
 }
 

@@ -55,34 +55,37 @@ unsafe fn text<'a>(path: *const c_char) -> Option<&'a CStr> {
     (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
 }
 
-interpose! {
-    /// open(2). The mode is there only when a file may be made; passing on an unused register is harmless.
-    fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        unsafe { open_with(libc::AT_FDCWD, path, flags, &|| next(path, flags, mode)) }
-    }
+/// The folder that a path is relative to.
+macro_rules! folder {
+    () => {
+        libc::AT_FDCWD
+    };
+    ($folder:ident) => {
+        $folder
+    };
 }
 
-interpose! {
+/// Calls with a folder, if they take one. The mode is there only when a file may be made; passing on an unused register is
+/// harmless.
+macro_rules! open {
+    ($($(#[$doc:meta])* fn $name:ident($($folder:ident)?);)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name($($folder: c_int,)? path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
+                // SAFETY: the program's own call.
+                unsafe { open_with(folder!($($folder)?), path, flags, &|| next($($folder,)? path, flags, mode)) }
+            }
+        }
+    )*};
+}
+
+open! {
+    /// open(2).
+    fn open();
     /// open(2) with large file support.
-    fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        unsafe { open_with(libc::AT_FDCWD, path, flags, &|| next(path, flags, mode)) }
-    }
-}
-
-interpose! {
+    fn open64();
     /// openat(2).
-    fn openat(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        unsafe { open_with(folder, path, flags, &|| next(folder, path, flags, mode)) }
-    }
-}
-
-interpose! {
+    fn openat(folder);
     /// openat(2) with large file support.
-    fn openat64(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        unsafe { open_with(folder, path, flags, &|| next(folder, path, flags, mode)) }
-    }
+    fn openat64(folder);
 }

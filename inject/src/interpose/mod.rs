@@ -7,6 +7,8 @@ pub mod buffers;
 pub mod execl;
 pub mod files;
 pub mod lent;
+#[cfg(target_arch = "x86_64")]
+pub mod libraries;
 pub mod limits;
 pub mod memory;
 pub mod messages;

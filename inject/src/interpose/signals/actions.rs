@@ -76,6 +76,7 @@ unsafe fn change(
             let result = next(signal, action, old);
             if let (0, Some(wanted)) = (result, wanted) {
                 note(signal, wanted.sa_sigaction);
+                stand_in::note_early(read(&wanted.sa_mask));
             }
             return result;
         }
