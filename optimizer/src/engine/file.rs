@@ -158,6 +158,11 @@ impl DataFile {
         self.residency.is_cached(&self.file, chunk)
     }
 
+    /// The parts of a chunk that are not known to be cached.
+    pub(super) fn lacking(&self, chunk: &Range<u64>) -> Vec<Range<u64>> {
+        self.residency.lacking(&self.file, chunk)
+    }
+
     /// Whether the chunk is known not to be cached as a whole.
     pub(super) fn is_missing(&self, chunk: &Range<u64>) -> bool {
         self.residency != Residency::Unknown && !self.is_cached(chunk)

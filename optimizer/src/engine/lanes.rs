@@ -24,6 +24,8 @@ pub struct Job {
     pub file: Arc<DataFile>,
     pub account: Arc<Account>,
     pub chunk: Range<u64>,
+    /// What of the chunk was missing when its turn came: the rest is somebody's who cached it before.
+    pub lacking: Vec<Range<u64>>,
     /// What lies around it is not wanted.
     is_exact: bool,
     /// The engine that the chunk was cut for.
@@ -31,6 +33,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// Bytes that were missing when its turn came.
+    pub fn bytes_lacking(&self) -> u64 {
+        self.lacking.iter().map(|part| part.end - part.start).sum()
+    }
+
     /// Tells who listens that the chunk was in the page cache when its turn came.
     pub fn tell_cached(&self) {
         self.file.audiences.tell_cached(&self.chunk, self.is_exact, self.file.size);
@@ -166,7 +173,7 @@ impl Lanes {
             };
             if file.ended().is_none() && !self.flying.iter().any(covers) {
                 self.flying.push((Arc::as_ptr(&file), chunk.clone()));
-                return Some(Job { file, account, chunk, is_exact, way });
+                return Some(Job { file, account, chunk, lacking: Vec::new(), is_exact, way });
             }
         }
         None

@@ -209,20 +209,22 @@ impl Inner {
         }
     }
 
-    /// The next chunk that is not cached, if it may be in flight.
+    /// The next chunk that is not cached as a whole, if it may be in flight.
     fn take(&self, only: Option<(&DataFile, Way)>) -> Option<Job> {
         loop {
-            let job = {
+            let mut job = {
                 let mut state = self.lock();
                 if !state.has_work() {
                     return None;
                 }
                 state.lanes.next(only)?
             };
-            if !job.file.is_cached(&job.chunk) {
+            job.lacking = job.file.lacking(&job.chunk);
+            let cached = job.chunk.end - job.chunk.start - job.bytes_lacking();
+            job.account.cached.fetch_add(cached, Relaxed);
+            if !job.lacking.is_empty() {
                 return Some(job);
             }
-            job.account.cached.fetch_add(job.chunk.end - job.chunk.start, Relaxed);
             // What is fetched is not told: where the storage is waited for, a fault more or less does not count, and the
             // reader's mapping ahead would make the kernel read on behind it.
             job.tell_cached();
@@ -278,7 +280,7 @@ impl Flight<'_> {
     }
 
     fn finish(&self, job: Job, sent: Duration, result: Result<Way, Failure>) {
-        let bytes = job.chunk.end - job.chunk.start;
+        let bytes = job.bytes_lacking();
         let has_waited = self.file.residency != Residency::Unknown || waits() != self.waits;
         job.account.leave_flight();
         let mut state = self.inner.lock();
@@ -295,7 +297,7 @@ impl Flight<'_> {
             }
             Ok(way) => {
                 job.account.fetched.fetch_add(bytes, Relaxed);
-                job.file.kept.add(job.chunk.clone());
+                job.lacking.iter().for_each(|part| job.file.kept.add(part.clone()));
                 job.file.filling.answer(way, bytes, now);
                 let in_flight = state.lanes.in_flight();
                 state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });

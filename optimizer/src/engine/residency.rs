@@ -6,6 +6,7 @@
 //! request of 4 KiB in front of the one that follows. So it is asked only where `cachestat` refuses.
 
 use nix::sys::resource::{UsageWho, getrusage};
+use precache_contract::PAGE;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -49,7 +50,8 @@ impl Residency {
         }
     }
 
-    /// Whether all of a chunk is known to be cached. Chunks are fetched whole, so its first and last page stand for it.
+    /// Whether all of a chunk is known to be cached. Chunks are fetched whole, so its first and last page stand for it where
+    /// pages can only be asked for one by one.
     pub fn is_cached(self, file: &File, chunk: &Range<u64>) -> bool {
         match self {
             Self::NoWait => {
@@ -58,6 +60,17 @@ impl Residency {
             Self::CacheStat => cached_pages(file, chunk.clone()).is_ok_and(|cached| cached >= pages(chunk)),
             Self::Unknown => false,
         }
+    }
+
+    /// The parts of a chunk that are not known to be cached, as far as that can be asked without a request for them.
+    pub fn lacking(self, file: &File, chunk: &Range<u64>) -> Vec<Range<u64>> {
+        let mut lacking = Vec::new();
+        match self {
+            Self::CacheStat => find_lacking(file, chunk.clone(), &mut lacking),
+            _ if self.is_cached(file, chunk) => {}
+            _ => lacking.push(chunk.clone()),
+        }
+        lacking
     }
 
     /// Where nobody tells before: whether so many bytes were cached, as the thread that brought them in did not wait, or for
@@ -114,7 +127,23 @@ fn no_wait(file: &File, offset: u64) -> std::io::Result<usize> {
 
 /// Pages that a range touches.
 fn pages(range: &Range<u64>) -> u64 {
-    range.end.div_ceil(4096) - range.start / 4096
+    range.end.div_ceil(PAGE) - range.start / PAGE
+}
+
+/// Halves a range until each part is cached as a whole or not at all, and appends those that are not.
+fn find_lacking(file: &File, range: Range<u64>, lacking: &mut Vec<Range<u64>>) {
+    match cached_pages(file, range.clone()).unwrap_or(0) {
+        cached if cached >= pages(&range) => {}
+        0 => match lacking.last_mut() {
+            Some(before) if before.end == range.start => before.end = range.end,
+            _ => lacking.push(range),
+        },
+        _ => {
+            let middle = (range.start / PAGE + pages(&range) / 2) * PAGE;
+            find_lacking(file, range.start..middle, lacking);
+            find_lacking(file, middle..range.end, lacking);
+        }
+    }
 }
 
 /// Pages of the range that are in the page cache.

@@ -27,10 +27,14 @@ const ROUNDS: usize = 10;
 const UNSETTLED: u32 = 2;
 /// Answers that tell a mean latency, at least.
 const ANSWERS: usize = 64;
-/// What the other half of the depth brings, as a share of what the one half does alone: 1 with no queue. The depth grows
-/// where it is hardly less, and shrinks to where it is [`ENOUGH`], 1.3 times what fits into a path of one latency.
-const NO_QUEUE: f64 = 0.7;
+/// What the other half of the depth brings, as a share of what the one half does alone: 1 with no queue. The depth grows or
+/// shrinks to where it is [`ENOUGH`], 1.3 times what fits into a path of one latency, and stays where it is hardly more.
 const ENOUGH: f64 = 0.55;
+const MORE: f64 = 0.15;
+/// The shorter answers take, queue and all, the less is enough, down to this: nobody is kept waiting, and where the processors
+/// are busy, what is in flight is what the storage has to do until the pool's next turn comes.
+const LITTLE: f64 = 0.1;
+const SHORT: Duration = Duration::from_millis(16);
 /// Round trips of the full depth before half of it is tried: after a change, and at most, if the depth stays right.
 const SOON: usize = 2;
 const LATEST: usize = 256;
@@ -254,9 +258,15 @@ impl Congestion {
 
     /// Chooses the depth by what the half of it that was left out brings.
     fn steer(&mut self, brings: f64) {
-        let is_right = (ENOUGH..NO_QUEUE).contains(&brings);
-        let factor = if is_right { 1.0 } else { (1.0 + brings.clamp(0.0, 1.0)) / (1.0 + ENOUGH) };
-        let depth = ((self.depth as f64 * factor).ceil() as usize).clamp(LEAST.min(self.cap), self.cap);
+        let enough = (ENOUGH * self.full.mean().div_duration_f64(SHORT)).clamp(LITTLE, ENOUGH);
+        let exact = self.depth as f64 * (1.0 + brings.clamp(0.0, 1.0)) / (1.0 + enough);
+        let depth = match brings {
+            // All of it is queue.
+            nothing if nothing < LITTLE => exact.floor(),
+            right if (enough..enough + MORE).contains(&right) => self.depth as f64,
+            _ => exact.ceil(),
+        };
+        let depth = (depth as usize).clamp(LEAST.min(self.cap), self.cap);
         let is_close = depth.abs_diff(self.depth) * CLOSE <= self.depth;
         self.patience = if is_close { (self.patience * 4).min(LATEST) } else { SOON };
         self.depth = depth;

@@ -68,6 +68,13 @@ impl Path {
     }
 }
 
+/// Mean seconds for which the pool runs and waits in turns, and when it waits next.
+struct Turns {
+    runs: f64,
+    waits: f64,
+    until: f64,
+}
+
 struct Simulation {
     now: f64,
     link_free: f64,
@@ -78,11 +85,20 @@ struct Simulation {
     /// Requests that another user always has in flight.
     others: usize,
     random: Random,
+    turns: Option<Turns>,
 }
 
 impl Default for Simulation {
     fn default() -> Self {
-        Self { now: 0.0, link_free: 0.0, coming: BinaryHeap::new(), flying: vec![0; 2], others: 0, random: Random(1) }
+        Self {
+            now: 0.0,
+            link_free: 0.0,
+            coming: BinaryHeap::new(),
+            flying: vec![0; 2],
+            others: 0,
+            random: Random(1),
+            turns: None,
+        }
     }
 }
 
@@ -91,6 +107,15 @@ impl Simulation {
         let comes = self.now + path.latency.draw(&mut self.random);
         self.coming.push(Reverse(((comes * 1e9) as u64, (self.now * 1e9) as u64, user)));
         self.flying[user] += 1;
+    }
+
+    fn wait_for_turn(&mut self) {
+        let Some(turns) = &mut self.turns else { return };
+        while turns.until < self.now {
+            let waits = -turns.waits * self.random.next().ln();
+            self.now = self.now.max(turns.until + waits);
+            turns.until += waits - turns.runs * self.random.next().ln();
+        }
     }
 
     /// Sends `chunks` as fast as the control allows; returns bytes per second. With `window`, there is only so much to
@@ -112,7 +137,8 @@ impl Simulation {
             }
             if let Some(Reverse((comes, sent, user))) = self.coming.pop() {
                 self.link_free = self.link_free.max(comes as f64 / 1e9) + CHUNK as f64 / path.bandwidth;
-                self.now = self.link_free;
+                self.now = self.now.max(self.link_free);
+                self.wait_for_turn();
                 if user == 0 {
                     let (sent, answered) = (Duration::from_nanos(sent), Duration::from_secs_f64(self.now));
                     control.learn(Answered { bytes: CHUNK, sent, answered, in_flight: self.flying[0] });
@@ -128,7 +154,7 @@ impl Simulation {
 }
 
 proptest! {
-    /// Whatever the path: nearly all of its bandwidth, with no long queue in front of it.
+    /// Whatever the path: nearly all of its bandwidth, but for what looking costs, with no long queue in front of it.
     #[test]
     fn finds_the_depth_of_the_path(latency in 0.0001f64..0.02, bandwidth in 50e6f64..2e9) {
         let path = Path::steady(latency, bandwidth);
@@ -136,9 +162,10 @@ proptest! {
         let mut simulation = Simulation::default();
         simulation.run(&mut control, path, 4000, None);
         let rate = simulation.run(&mut control, path, 16_000, None);
-        prop_assert!(rate > 0.95 * bandwidth, "{rate} of {bandwidth}, depth {}", control.depth());
+        prop_assert!(rate > 0.93 * bandwidth, "{rate} of {bandwidth}, depth {}", control.depth());
         let depth = control.depth as f64;
-        prop_assert!(depth <= (2.6 * path.fits()).max(LEAST as f64) + 1.0, "{depth} where {} fit", path.fits());
+        let is_short = depth * (CHUNK as f64) < 0.006 * bandwidth;
+        prop_assert!(is_short || depth <= (2.6 * path.fits()).max(LEAST as f64) + 1.0, "{depth} where {} fit", path.fits());
     }
 
     #[test]
@@ -222,7 +249,12 @@ fn latencies_that_vary_do_not_make_the_depth_collapse() {
                 let rate = simulation.run(&mut control, path, 20_000, None);
                 let depth = control.depth;
                 assert!(rate > 0.7 * bandwidth, "{rate} of {path:?}, depth {depth} where {} fit", path.fits());
-                assert!(depth as f64 <= 3.0 * path.fits() + 4.0, "{path:?}: {depth} where {} fit", path.fits());
+                let is_short = depth as f64 * (CHUNK as f64) < 0.008 * bandwidth;
+                assert!(
+                    is_short || depth as f64 <= 3.0 * path.fits() + 4.0,
+                    "{path:?}: {depth} where {} fit",
+                    path.fits()
+                );
                 rate
             })
             .collect();
@@ -278,4 +310,19 @@ fn a_bound_that_is_lifted_no_longer_holds() {
     simulation.run(&mut control, path, 500, None);
     let rate = simulation.run(&mut control, path, 4000, None);
     assert!(rate > 0.9 * path.bandwidth, "{rate}, depth {}", control.depth());
+}
+
+/// Others compute on the machine's processors: answers are heard in turns, and nothing is sent between them.
+#[test]
+fn a_busy_machine_takes_more_in_flight() {
+    for seed in 1..9 {
+        let path = Path::steady(0.0002, 800e6);
+        let (mut control, mut simulation) = (Congestion::new(64), Simulation::default());
+        simulation.random = Random(seed);
+        simulation.run(&mut control, path, 4000, None);
+        simulation.turns = Some(Turns { runs: 0.001, waits: 0.003, until: 0.0 });
+        simulation.run(&mut control, path, 8000, None);
+        let rate = simulation.run(&mut control, path, 40_000, None);
+        assert!(rate > 0.65 * path.bandwidth, "{seed}: {rate}, depth {}", control.depth);
+    }
 }
