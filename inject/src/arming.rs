@@ -1,5 +1,6 @@
 //! Whether a new mapping is armed, and how one is let go of: what the interposed calls ask for.
 
+use crate::buffers::Buffers;
 use crate::curtain::Action;
 use crate::handler::{self, disposition};
 use crate::owner::{self, Standing};
@@ -215,38 +216,21 @@ pub struct ForCall {
     pub opened: bool,
 }
 
-/// Whether any of these buffers, given by address and length, may lie in an armed mapping: all that most calls ask.
-#[inline(always)]
-pub fn is_any_armed(mut buffers: impl Iterator<Item = (usize, usize)>) -> bool {
-    buffers.any(|(address, length)| registry::overlaps(address, address.saturating_add(length)))
-}
-
 /// Before a system call that accesses these buffers: checkpoints in them are hit now. `None`: nothing of ours is there.
-#[inline]
-pub fn prepare_for_call(buffers: impl Iterator<Item = (usize, usize)> + Clone) -> Option<ForCall> {
-    if !is_any_armed(buffers.clone()) || cfg!(feature = "sabotage-buffers-stay-closed") {
-        return None;
-    }
-    let ranges = buffers.map(|(address, length)| (address, address.saturating_add(length)));
-    let mut armed = ranges.filter(|&(start, end)| start < end && registry::overlaps(start, end));
-    let mut again = armed.clone();
-    armed.next().map(|first| prepare_armed(first, &mut armed, &mut again))
-}
-
-/// The same for ranges that are armed: the first one, the others, and all of them once more.
 #[cold]
 #[inline(never)] // One copy is enough for all who call this.
-fn prepare_armed(
-    first: (usize, usize),
-    others: &mut dyn Iterator<Item = (usize, usize)>,
-    all: &mut dyn Iterator<Item = (usize, usize)>,
-) -> ForCall {
-    let (low, high) = others.fold(first, |(low, high), (start, end)| (low.min(start), high.max(end)));
+pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
+    let (mut low, mut high) = (usize::MAX, 0);
+    buffers.each_armed(&mut |start, end| (low, high) = (low.min(start), high.max(end)));
+    if low >= high || cfg!(feature = "sabotage-buffers-stay-closed") {
+        return None;
+    }
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
     let _pin = pins::pin(low, high);
-    let opened = all.fold(false, |opened, (start, end)| handler::hit_for_call(start, end) || opened);
-    ForCall { _pin, opened }
+    let mut opened = false;
+    buffers.each_armed(&mut |start, end| opened |= handler::hit_for_call(start, end));
+    Some(ForCall { _pin, opened })
 }
 
 /// Before a call of libc that touches its buffers itself and then hands them to the kernel: what is hit from here on

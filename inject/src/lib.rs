@@ -12,6 +12,7 @@ pub mod arming;
 mod atomic {
     pub use core::sync::atomic::*;
 }
+pub mod buffers;
 pub mod curtain;
 pub mod fork_gate;
 pub mod handler;

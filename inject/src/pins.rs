@@ -79,6 +79,7 @@ fn is_everything_pinned() -> bool {
 }
 
 impl Drop for Pin {
+    #[inline(never)] // One copy is enough for all who pin.
     fn drop(&mut self) {
         // All pins were forgotten in between, and its place may be another's.
         if self.era != ERA.load(Relaxed) {

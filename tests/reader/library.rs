@@ -45,6 +45,9 @@ fn only_interposers_are_exported() {
          pthread_attr_setsigmask_np pthread_attr_getsigmask_np
          execl execlp execle execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp popen
          write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 vmsplice
+         __write __pwrite64 __send __read __pread64
+         mq_send mq_timedsend mq_receive mq_timedreceive msgsnd msgrcv
+         setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr
          read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
          send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk
          process_vm_readv process_vm_writev getrandom
@@ -54,7 +57,7 @@ fn only_interposers_are_exported() {
          __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk __vdprintf_chk
          syscall prctl
          dlopen dlmopen
-         open open64 openat openat64",
+         open open64 openat openat64 __open __open64 __open_2 __open64_2 __openat_2 __openat64_2",
     );
     assert_eq!(symbols(&library, "--defined-only"), interposers);
 }

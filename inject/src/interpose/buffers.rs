@@ -4,34 +4,27 @@
 //! buffer in an armed mapping has its checkpoints hit beforehand, and is pinned for as long as the call lasts. Nothing
 //! is transferred twice, for nothing fails half-way.
 
-use crate::arming::{ForCall, is_any_armed, prepare_for_call};
+use crate::arming::{ForCall, prepare_for_call};
+use crate::buffers::Buffers;
 use crate::{interpose, registry};
-use core::ffi::{c_int, c_long, c_ulong, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 /// Times that a call is made anew.
 const TRIES: u32 = 8;
 
-/// Where a program's memory can lie (`vm.mmap_min_addr`; 47 bits on x86-64).
-const LOWEST: usize = 64 << 10;
-const HIGHEST: usize = 1 << 47;
-
-/// Makes `call` with the checkpoints of its buffers, given by address and length, out of the way; they are pinned until it
-/// has returned.
+/// Makes `call` with the checkpoints of its buffers out of the way; they are pinned until it has returned.
 #[inline(always)]
-pub fn with<B>(buffers: impl Fn() -> B + Copy, call: impl Fn() -> isize + Copy) -> isize
-where
-    B: Iterator<Item = (usize, usize)> + Clone,
-{
-    let is_armed = !registry::is_empty() && is_any_armed(buffers());
+pub fn with(buffers: Buffers, call: impl Fn() -> isize + Copy) -> isize {
+    let is_armed = buffers.may_be_armed();
     if !is_armed {
         let result = call();
         if !is_bad_address(result) || registry::is_empty() {
             return result;
         }
     }
-    // Copies: what is called through pointers lies in memory, and nothing should where nothing is armed.
-    let (prepare, call) = (move || prepare_for_call(buffers()), move || call());
-    if is_armed { when_armed(&prepare, &call) } else { after_failure(&prepare, &call) }
+    // A copy: what is called through a pointer lies in memory, and nothing should where nothing is armed.
+    let call = move || call();
+    slowly(is_armed, buffers, &call)
 }
 
 /// Whether a call failed with EFAULT.
@@ -41,31 +34,23 @@ fn is_bad_address(result: isize) -> bool {
     result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT
 }
 
+/// Buffers were armed before the call; or it failed, and another thread may have mapped a file over one meanwhile
+/// (MAP_FIXED), and that was armed.
 #[cold]
 #[inline(never)] // One copy is enough for all calls.
-fn when_armed(prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -> isize {
-    match prepare() {
-        Some(ready) => call_prepared(ready, prepare, call),
+fn slowly(is_armed: bool, buffers: Buffers, call: &dyn Fn() -> isize) -> isize {
+    match prepare_for_call(&buffers) {
+        Some(ready) if is_armed || ready.opened => call_prepared(ready, &buffers, call),
         // It has gone meanwhile.
-        None => match call() {
-            result if is_bad_address(result) => after_failure(prepare, call),
+        None if is_armed => match call() {
+            result if is_bad_address(result) => slowly(false, buffers, call),
             result => result,
         },
-    }
-}
-
-/// No buffer was armed before the call. Another thread may have mapped a file over one meanwhile (MAP_FIXED), and that was
-/// armed.
-#[cold]
-#[inline(never)]
-fn after_failure(prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -> isize {
-    match prepare() {
-        Some(ready) if ready.opened => call_prepared(ready, prepare, call),
         _ => -1,
     }
 }
 
-fn call_prepared(mut ready: ForCall, prepare: &dyn Fn() -> Option<ForCall>, call: &dyn Fn() -> isize) -> isize {
+fn call_prepared(mut ready: ForCall, buffers: &Buffers, call: &dyn Fn() -> isize) -> isize {
     let mut left = TRIES;
     loop {
         let result = call();
@@ -75,7 +60,7 @@ fn call_prepared(mut ready: ForCall, prepare: &dyn Fn() -> Option<ForCall>, call
         }
         // A buffer that is bad in itself stays bad, and a second call could take a second message. Only where pages were
         // closed in spite of the pin (in a child that a signal handler forked during the call) is it made anew.
-        match prepare() {
+        match prepare_for_call(buffers) {
             Some(again) if again.opened => drop(core::mem::replace(&mut ready, again)),
             _ => return result,
         }
@@ -85,50 +70,18 @@ fn call_prepared(mut ready: ForCall, prepare: &dyn Fn() -> Option<ForCall>, call
 /// Makes `call` with one buffer.
 #[inline(always)]
 pub fn with_buffer(address: *const c_void, length: usize, call: impl Fn() -> isize + Copy) -> isize {
-    with(move || core::iter::once((address as usize, length)), call)
-}
-
-/// The vectors that a program passes.
-///
-/// # Safety
-/// `parts` must be null or point to `count` vectors, as the call that it is for demands.
-pub unsafe fn slice<'a, T>(parts: *const T, count: usize) -> &'a [T] {
-    // The kernel answers a bad address with EFAULT: what is plainly none is left to it. The bits that only an unaligned one
-    // has become the highest, so that one comparison tells both.
-    let above = (parts as usize).wrapping_sub(LOWEST).rotate_right(align_of::<T>().trailing_zeros());
-    if above >= (HIGHEST - LOWEST) / align_of::<T>() {
-        return &[];
-    }
-    // SAFETY: the caller's promise. IOV_MAX (UIO_MAXIOV for messages) bounds what the kernel takes (readv(2)).
-    unsafe { core::slice::from_raw_parts(parts, count.min(1024)) }
-}
-
-/// Address and length of each vector.
-pub fn parts(parts: &[libc::iovec]) -> impl Iterator<Item = (usize, usize)> + Clone {
-    parts.iter().map(|part| (part.iov_base as usize, part.iov_len))
-}
-
-/// The same, from what the program passes.
-///
-/// # Safety
-/// As [`slice`].
-#[inline(always)]
-pub unsafe fn parts_of<'a>(
-    list: *const libc::iovec,
-    count: usize,
-) -> impl Iterator<Item = (usize, usize)> + Clone + 'a {
-    // SAFETY: the caller's promise.
-    parts(unsafe { slice(list, count) })
+    with(Buffers::one(address, length), call)
 }
 
 /// Calls with one buffer and its length.
 macro_rules! one_buffer {
-    ($($(#[$doc:meta])* fn $name:ident($($before:ident: $before_type:ty,)* ; $buffer:ident: $buffer_type:ty, $length:ident ; $(, $after:ident: $after_type:ty)*);)*) => {$(
+    ($($(#[$doc:meta])* fn $name:ident($($before:ident: $before_type:ty,)* ; $buffer:ident: $buffer_type:ty, $length:ident ; $(, $after:ident: $after_type:ty)*) -> $result:ty;)*) => {$(
         interpose! {
             $(#[$doc])*
-            fn $name($($before: $before_type,)* $buffer: $buffer_type, $length: usize $(, $after: $after_type)*) -> isize; missing -1; |next| {
+            fn $name($($before: $before_type,)* $buffer: $buffer_type, $length: usize $(, $after: $after_type)*) -> $result; missing -1; |next| {
                 // SAFETY: the program's own call.
-                with_buffer($buffer.cast(), $length, move || unsafe { next($($before,)* $buffer, $length $(, $after)*) })
+                let call = move || unsafe { next($($before,)* $buffer, $length $(, $after)*) } as isize;
+                with_buffer($buffer.cast(), $length, call) as $result
             }
         }
     )*};
@@ -136,37 +89,88 @@ macro_rules! one_buffer {
 
 one_buffer! {
     /// write(2).
-    fn write(file: c_int, ; buffer: *const c_void, length ;);
+    fn write(file: c_int, ; buffer: *const c_void, length ;) -> isize;
+    /// write(2) under the name that libc's own parts use.
+    fn __write(file: c_int, ; buffer: *const c_void, length ;) -> isize;
     /// pwrite(2).
-    fn pwrite(file: c_int, ; buffer: *const c_void, length ;, offset: c_long);
+    fn pwrite(file: c_int, ; buffer: *const c_void, length ;, offset: c_long) -> isize;
     /// pwrite(2).
-    fn pwrite64(file: c_int, ; buffer: *const c_void, length ;, offset: c_long);
+    fn pwrite64(file: c_int, ; buffer: *const c_void, length ;, offset: c_long) -> isize;
+    /// pwrite(2).
+    fn __pwrite64(file: c_int, ; buffer: *const c_void, length ;, offset: c_long) -> isize;
     /// send(2).
-    fn send(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int);
+    fn send(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int) -> isize;
+    /// send(2).
+    fn __send(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int) -> isize;
     /// sendto(2).
-    fn sendto(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int, to: *const c_void, to_length: u32);
+    fn sendto(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int, to: *const c_void, to_length: u32) -> isize;
     /// read(2).
-    fn read(file: c_int, ; buffer: *mut c_void, length ;);
+    fn read(file: c_int, ; buffer: *mut c_void, length ;) -> isize;
+    /// read(2).
+    fn __read(file: c_int, ; buffer: *mut c_void, length ;) -> isize;
     /// read(2) with a check of the buffer's size, as all `_chk` calls (`_FORTIFY_SOURCE`).
-    fn __read_chk(file: c_int, ; buffer: *mut c_void, length ;, size: usize);
+    fn __read_chk(file: c_int, ; buffer: *mut c_void, length ;, size: usize) -> isize;
     /// pread(2).
-    fn pread(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long);
+    fn pread(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long) -> isize;
     /// pread(2).
-    fn pread64(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long);
+    fn pread64(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long) -> isize;
     /// pread(2).
-    fn __pread_chk(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long, size: usize);
+    fn __pread64(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long) -> isize;
     /// pread(2).
-    fn __pread64_chk(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long, size: usize);
+    fn __pread_chk(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long, size: usize) -> isize;
+    /// pread(2).
+    fn __pread64_chk(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long, size: usize) -> isize;
     /// recv(2).
-    fn recv(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int);
+    fn recv(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int) -> isize;
     /// recv(2).
-    fn __recv_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int);
+    fn __recv_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int) -> isize;
     /// recvfrom(2).
-    fn recvfrom(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int, from: *mut c_void, from_length: *mut u32);
+    fn recvfrom(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int, from: *mut c_void, from_length: *mut u32) -> isize;
     /// recvfrom(2).
-    fn __recvfrom_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int, from: *mut c_void, from_length: *mut u32);
+    fn __recvfrom_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int, from: *mut c_void, from_length: *mut u32) -> isize;
     /// getrandom(2).
-    fn getrandom(; buffer: *mut c_void, length ;, flags: core::ffi::c_uint);
+    fn getrandom(; buffer: *mut c_void, length ;, flags: c_uint) -> isize;
+    /// mq_send(3).
+    fn mq_send(queue: c_int, ; buffer: *const c_void, length ;, priority: c_uint) -> c_int;
+    /// mq_send(3).
+    fn mq_timedsend(queue: c_int, ; buffer: *const c_void, length ;, priority: c_uint, until: *const libc::timespec) -> c_int;
+    /// mq_receive(3).
+    fn mq_receive(queue: c_int, ; buffer: *mut c_void, length ;, priority: *mut c_uint) -> isize;
+    /// mq_receive(3).
+    fn mq_timedreceive(queue: c_int, ; buffer: *mut c_void, length ;, priority: *mut c_uint, until: *const libc::timespec) -> isize;
+    /// setxattr(2).
+    fn setxattr(path: *const c_char, name: *const c_char, ; value: *const c_void, length ;, flags: c_int) -> c_int;
+    /// setxattr(2).
+    fn lsetxattr(path: *const c_char, name: *const c_char, ; value: *const c_void, length ;, flags: c_int) -> c_int;
+    /// setxattr(2).
+    fn fsetxattr(file: c_int, name: *const c_char, ; value: *const c_void, length ;, flags: c_int) -> c_int;
+    /// getxattr(2).
+    fn getxattr(path: *const c_char, name: *const c_char, ; value: *mut c_void, length ;) -> isize;
+    /// getxattr(2).
+    fn lgetxattr(path: *const c_char, name: *const c_char, ; value: *mut c_void, length ;) -> isize;
+    /// getxattr(2).
+    fn fgetxattr(file: c_int, name: *const c_char, ; value: *mut c_void, length ;) -> isize;
+}
+
+/// Calls with one message of System V: its type is a word before its text, whose length is told.
+macro_rules! typed_message {
+    ($($(#[$doc:meta])* fn $name:ident($message:ident: $message_type:ty $(, $kind:ident)?) -> $result:ty;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name(queue: c_int, $message: $message_type, length: usize $(, $kind: c_long)?, flags: c_int) -> $result; missing -1; |next| {
+                // SAFETY: the program's own call.
+                let call = move || unsafe { next(queue, $message, length $(, $kind)?, flags) } as isize;
+                with_buffer($message.cast(), length.saturating_add(size_of::<c_long>()), call) as $result
+            }
+        }
+    )*};
+}
+
+typed_message! {
+    /// msgsnd(2).
+    fn msgsnd(message: *const c_void) -> c_int;
+    /// msgrcv(2).
+    fn msgrcv(message: *mut c_void, kind) -> isize;
 }
 
 /// Calls with a list of buffers.
@@ -176,9 +180,10 @@ macro_rules! buffer_list {
             $(#[$doc])*
             fn $name(file: c_int, parts: *const libc::iovec, count: $count $(, $after: $after_type)*) -> isize; missing -1; |next| {
                 // SAFETY: the program's own call and its own list.
-                let call = move || unsafe { next(file, parts, count $(, $after)*) };
-                // SAFETY: as above.
-                with(move || unsafe { parts_of(parts, usize::try_from(count).unwrap_or(0)) }, call)
+                unsafe {
+                    let buffers = Buffers::list(parts, usize::try_from(count).unwrap_or(0));
+                    with(buffers, move || next(file, parts, count $(, $after)*))
+                }
             }
         }
     )*};
@@ -206,7 +211,7 @@ buffer_list! {
     /// preadv2(2).
     fn preadv64v2(c_int, offset: c_long, flags: c_int);
     /// vmsplice(2): the pages are looked up during the call, and held by the pipe from then on.
-    fn vmsplice(usize, flags: core::ffi::c_uint);
+    fn vmsplice(usize, flags: c_uint);
 }
 
 /// Calls that copy between this process and another, or itself: `process` is asked for its own part alone, but what it
@@ -218,10 +223,11 @@ macro_rules! process_copy {
             fn $name(process: libc::pid_t, local: *const libc::iovec, local_count: c_ulong, remote: *const libc::iovec,
                 remote_count: c_ulong, flags: c_ulong) -> isize; missing -1; |next| {
                 let own = if process == crate::sys::process() { remote_count as usize } else { 0 };
-                // SAFETY: the program's own lists.
-                let buffers = move || unsafe { parts_of(local, local_count as usize).chain(parts_of(remote, own)) };
-                // SAFETY: the program's own call.
-                with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
+                // SAFETY: the program's own call and its own lists.
+                unsafe {
+                    let buffers = Buffers::lists((local, local_count as usize), (remote, own));
+                    with(buffers, move || next(process, local, local_count, remote, remote_count, flags))
+                }
             }
         }
     )*};

@@ -84,8 +84,20 @@ open! {
     fn open();
     /// open(2) with large file support.
     fn open64();
+    /// open(2) under the name that libc's own parts use.
+    fn __open();
+    /// The same with large file support.
+    fn __open64();
+    /// open(2) without a mode, with a check that none is needed (`_FORTIFY_SOURCE`).
+    fn __open_2();
+    /// The same with large file support.
+    fn __open64_2();
     /// openat(2).
     fn openat(folder);
     /// openat(2) with large file support.
     fn openat64(folder);
+    /// openat(2) without a mode, with a check that none is needed.
+    fn __openat_2(folder);
+    /// The same with large file support.
+    fn __openat64_2(folder);
 }

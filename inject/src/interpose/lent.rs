@@ -1,7 +1,7 @@
 //! Calls that go on with the program's buffers after they have returned: those mappings are let go of.
 
-use super::buffers::slice;
 use crate::arming::let_go;
+use crate::buffers::slice;
 use crate::{interpose, registry};
 use core::ffi::{c_int, c_void};
 use precache_contract::segment::Refusal;

@@ -2,10 +2,10 @@
 //! have an interposer get here what they get there; all others pass through as if nothing were in between.
 
 use super::advice::{advise_file, read_ahead};
-use super::buffers::{parts_of, with, with_buffer};
+use super::buffers::{with, with_buffer};
 use super::memory::{Change, advise, advise_process, attach, change, map};
-use super::messages::{parts_of_message, parts_of_messages};
 use super::programs::execute_target;
+use crate::buffers::Buffers;
 use crate::sanitizer::{List, Target};
 use crate::{arming, past_libc, registry, sys};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
@@ -71,6 +71,8 @@ extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long
             | libc::SYS_pwrite64
             | libc::SYS_sendto
             | libc::SYS_recvfrom
+            | libc::SYS_mq_timedsend
+            | libc::SYS_mq_timedreceive
     );
     if is_one_buffer && registry::overlaps(buffer as usize, (buffer as usize).saturating_add(length as usize)) {
         return core::ptr::null_mut();
@@ -155,7 +157,9 @@ unsafe extern "C" fn concerned(
             libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => {
                 with_buffer(b as *const c_void, c as usize, call)
             }
-            libc::SYS_sendto | libc::SYS_recvfrom => with_buffer(b as *const c_void, c as usize, call),
+            libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => {
+                with_buffer(b as *const c_void, c as usize, call)
+            }
             libc::SYS_getrandom => with_buffer(address, length, call),
             libc::SYS_readv
             | libc::SYS_preadv
@@ -163,15 +167,15 @@ unsafe extern "C" fn concerned(
             | libc::SYS_writev
             | libc::SYS_pwritev
             | libc::SYS_pwritev2
-            | libc::SYS_vmsplice => with(move || parts_of(b as *const libc::iovec, c as usize), call),
-            libc::SYS_sendmsg | libc::SYS_recvmsg => with(move || parts_of_message(b as *const libc::msghdr), call),
+            | libc::SYS_vmsplice => with(Buffers::list(b as *const libc::iovec, c as usize), call),
+            libc::SYS_sendmsg | libc::SYS_recvmsg => with(Buffers::message(b as *const libc::msghdr), call),
             libc::SYS_sendmmsg | libc::SYS_recvmmsg => {
-                with(move || parts_of_messages(b as *const libc::mmsghdr, c as c_uint), call)
+                with(Buffers::messages(b as *const libc::mmsghdr, c as c_uint as usize), call)
             }
             libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
                 let own = if a as c_int == crate::sys::process() { e as usize } else { 0 };
                 let (local, remote) = (b as *const libc::iovec, d as *const libc::iovec);
-                with(move || parts_of(local, c as usize).chain(parts_of(remote, own)), call)
+                with(Buffers::lists((local, c as usize), (remote, own)), call)
             }
             libc::SYS_mmap => {
                 let call = |without: c_int| next(number, a, b, c, d & !c_long::from(without), e, f) as *mut c_void;

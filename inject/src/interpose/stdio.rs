@@ -1,8 +1,16 @@
 //! stdio writes and reads large buffers by system calls of its own, which no interposer sees.
 
 use crate::arming::{ForCall, prepare_for_call};
+use crate::buffers::Buffers;
 use crate::{interpose, registry};
 use core::ffi::{c_char, c_int, c_void};
+
+/// Hits what the buffer holds of checkpoints, and keeps it open.
+#[inline(always)]
+fn prepare(address: *const c_void, length: usize) -> Option<ForCall> {
+    let buffer = Buffers::one(address, length);
+    if buffer.may_be_armed() { prepare_for_call(&buffer) } else { None }
+}
 
 /// Calls with one buffer of so many objects.
 macro_rules! objects {
@@ -10,7 +18,7 @@ macro_rules! objects {
         interpose! {
             $(#[$doc])*
             fn $name($buffer: $buffer_type $(, $before: usize)?, size: usize, count: usize, stream: *mut c_void) -> usize; missing 0; |next| {
-                let _open = prepare_for_call(core::iter::once(($buffer as usize, size.saturating_mul(count))));
+                let _open = prepare($buffer.cast(), size.saturating_mul(count));
                 // SAFETY: the program's own call.
                 unsafe { next($buffer $(, $before)?, size, count, stream) }
             }
@@ -43,7 +51,7 @@ unsafe fn prepare_text(text: *const c_char) -> Option<ForCall> {
     }
     // SAFETY: the caller's promise. Measuring it touches every page of it, as the call does too.
     let length = unsafe { libc::strlen(text) };
-    prepare_for_call(core::iter::once((text as usize, length)))
+    prepare(text.cast(), length)
 }
 
 /// Calls with a text.

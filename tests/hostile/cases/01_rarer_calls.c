@@ -1,0 +1,181 @@
+/* Expected: rarer calls that read memory of the mapping, or fill it, do what they do elsewhere: the address and the control
+ * data of a message, queues, extended attributes, paths, and names of calls that headers declare for fortified programs or
+ * for nobody.
+ * @own-data
+ * @counter lifted_for_calls 25 */
+#include "hostile.h"
+#include <mqueue.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
+
+enum { LENGTH = 5000 };
+
+extern ssize_t __read(int, void *, size_t), __write(int, const void *, size_t), __send(int, const void *, size_t, int);
+extern ssize_t __pread64(int, void *, size_t, off_t), __pwrite64(int, const void *, size_t, off_t);
+extern int __open(const char *, int, ...), __open64(const char *, int, ...), __open_2(const char *, int);
+extern int __open64_2(const char *, int), __openat_2(int, const char *, int), __openat64_2(int, const char *, int);
+
+static unsigned char *from, *to, bytes[LENGTH];
+
+/* A place that nobody has touched, in no order. */
+static size_t fresh(void)
+{
+	static size_t turn;
+	return turn++ * 37 % 61 * MIB + 3 * PAGE;
+}
+
+/* The same, with this there. */
+static unsigned char *put(const void *content, size_t length)
+{
+	size_t at = fresh();
+	if (pwrite(file_descriptor, content, length, at) != (ssize_t)length)
+		fail("pwrite");
+	return from + at;
+}
+
+static void expect(const char *what, ssize_t got, ssize_t wanted)
+{
+	if (got != wanted)
+		printf("%s: %zd instead of %zd (%s)\n", what, got, wanted, strerror(errno));
+}
+
+static void same(const char *what, const void *there, size_t length)
+{
+	if (memcmp(there, bytes, length))
+		printf("%s: other bytes\n", what);
+}
+
+static void messages(void)
+{
+	struct sockaddr_un receiver = { AF_UNIX, "receiver" }, sender = { AF_UNIX, "sender" };
+	int in = socket(AF_UNIX, SOCK_DGRAM, 0), out = socket(AF_UNIX, SOCK_DGRAM, 0), copy;
+	if (bind(in, (void *)&receiver, sizeof receiver) || bind(out, (void *)&sender, sizeof sender))
+		fail("bind");
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	copy = 1;
+	memcpy(CMSG_DATA(&control.header), &copy, sizeof copy);
+	struct iovec part = { bytes, LENGTH };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	for (int many = 0; many < 2; many++) {
+		message.msg_name = put(&receiver, sizeof receiver), message.msg_namelen = sizeof receiver;
+		message.msg_control = put(&control, sizeof control), message.msg_controllen = sizeof control;
+		struct mmsghdr list = { .msg_hdr = message };
+		if (many)
+			expect("sendmmsg", sendmmsg(out, &list, 1, 0), 1);
+		else
+			expect("sendmsg", sendmsg(out, &message, 0), LENGTH);
+		unsigned char *name = to + fresh();
+		message.msg_name = name;
+		message.msg_control = to + fresh();
+		list.msg_hdr = message;
+		if (many)
+			expect("recvmmsg", recvmmsg(in, &list, 1, 0, NULL), 1), message = list.msg_hdr;
+		else
+			expect("recvmsg", recvmsg(in, &message, 0), LENGTH);
+		printf("from %.6s, with control data: %d\n", ((struct sockaddr_un *)name)->sun_path, message.msg_controllen > 0);
+		struct cmsghdr *got = CMSG_FIRSTHDR(&message);
+		memcpy(&copy, CMSG_DATA(got), sizeof copy);
+		close(copy);
+	}
+	close(in), close(out);
+}
+
+static void queues(void)
+{
+	char name[64];
+	snprintf(name, sizeof name, "/precache-%d", getpid());
+	struct mq_attr attributes = { .mq_maxmsg = 2, .mq_msgsize = LENGTH };
+	struct timespec late = { .tv_sec = 1L << 32 };
+	mqd_t queue = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
+	unsigned char *there;
+	if (queue < 0)
+		fail("mq_open");
+	mq_unlink(name);
+	expect("mq_send", mq_send(queue, (void *)put(bytes, LENGTH), LENGTH, 0), 0);
+	expect("mq_timedsend", mq_timedsend(queue, (void *)put(bytes, LENGTH), LENGTH, 0, &late), 0);
+	expect("mq_receive", mq_receive(queue, (void *)(there = to + fresh()), LENGTH, NULL), LENGTH);
+	same("mq_receive", there, LENGTH);
+	expect("mq_timedreceive", mq_timedreceive(queue, (void *)(there = to + fresh()), LENGTH, NULL, &late), LENGTH);
+	same("mq_timedreceive", there, LENGTH);
+	mq_close(queue);
+	int old = msgget(IPC_PRIVATE, 0600);
+	struct {
+		long type;
+		unsigned char text[LENGTH];
+	} message = { .type = 7 };
+	memcpy(message.text, bytes, LENGTH);
+	if (old < 0)
+		fail("msgget");
+	expect("msgsnd", msgsnd(old, put(&message, sizeof message), LENGTH, 0), 0);
+	expect("msgrcv", msgrcv(old, there = to + fresh(), LENGTH, 7, 0), LENGTH);
+	same("msgrcv", there + sizeof(long), LENGTH);
+	msgctl(old, IPC_RMID, NULL);
+}
+
+static void attributes(void)
+{
+	enum { SHORT = 100 };
+	unsigned char *there;
+	int file = open("file", O_RDWR | O_CREAT, 0600);
+	printf("setxattr: %d\n", setxattr("file", "user.a", put(bytes, SHORT), SHORT, 0));
+	expect("lsetxattr", lsetxattr("file", "user.b", put(bytes, SHORT), SHORT, 0), 0);
+	expect("fsetxattr", fsetxattr(file, "user.c", put(bytes, SHORT), SHORT, 0), 0);
+	expect("getxattr", getxattr("file", "user.b", there = to + fresh(), SHORT), SHORT);
+	same("getxattr", there, SHORT);
+	expect("lgetxattr", lgetxattr("file", "user.c", there = to + fresh(), SHORT), SHORT);
+	same("lgetxattr", there, SHORT);
+	expect("fgetxattr", fgetxattr(file, "user.a", there = to + fresh(), SHORT), SHORT);
+	same("fgetxattr", there, SHORT);
+	close(file);
+}
+
+static void other_names(void)
+{
+	int memory = memfd_create("names", 0), pair[2];
+	unsigned char *there;
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
+		fail("socketpair");
+	expect("__write", __write(memory, put(bytes, LENGTH), LENGTH), LENGTH);
+	expect("__pwrite64", __pwrite64(memory, put(bytes, LENGTH), LENGTH, LENGTH), LENGTH);
+	expect("__send", __send(pair[0], put(bytes, LENGTH), LENGTH, 0), LENGTH);
+	expect("__read", __read(pair[1], there = to + fresh(), LENGTH), LENGTH);
+	same("__read", there, LENGTH);
+	expect("__pread64", __pread64(memory, there = to + fresh(), LENGTH, LENGTH), LENGTH);
+	same("__pread64", there, LENGTH);
+	close(memory), close(pair[0]), close(pair[1]);
+	const char *null = "/dev/null";
+	int files[] = {
+		__open((void *)put(null, 10), O_RDONLY), __open64((void *)put(null, 10), O_RDONLY),
+		__open_2((void *)put(null, 10), O_RDONLY), __open64_2((void *)put(null, 10), O_RDONLY),
+		__openat_2(AT_FDCWD, (void *)put(null, 10), O_RDONLY), __openat64_2(AT_FDCWD, (void *)put(null, 10), O_RDONLY),
+	};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		printf("open %zu: %d\n", i, files[i] >= 0);
+		close(files[i]);
+	}
+}
+
+int main(int count, char **arguments)
+{
+	(void)count;
+	from = (unsigned char *)map_file(arguments, PROT_READ, MAP_SHARED);
+	close(file_descriptor);
+	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
+		fail("open");
+	to = mmap(NULL, file_length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_descriptor, 0);
+	if (to == MAP_FAILED)
+		fail("mmap");
+	for (size_t i = 0; i < LENGTH; i++)
+		bytes[i] = i * 31 + (i >> 8);
+	messages();
+	queues();
+	rendezvous();
+	attributes();
+	other_names();
+	return 0;
+}
