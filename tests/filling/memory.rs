@@ -125,18 +125,20 @@ fn only_what_was_fetched_is_dropped() {
         let advice = nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED;
         nix::fcntl::posix_fadvise(&opened, hole as i64, 16 << 10, advice).unwrap();
     }
-    let lacking = 64 * MIB - cached(&file);
-    assert!((MIB..16 * MIB).contains(&lacking), "{lacking} bytes of 4 MiB are not cached");
+    let holes = 64 * MIB - cached(&file);
+    if holes < MIB {
+        return lacking("a page cache that drops single pages");
+    }
     let before = storage.bytes_of("flat-64M");
     let reader = Program::new([program("map-reader").into_os_string(), file.clone().into_os_string()]);
     let (left, report) = reader.under(&["--cache-limit=1M", "--size=8M", "--distance=1M"]);
     assert!(left.status.success());
     assert!(report.of_file("cached") > 32 << 20, "{:#}", report.0);
-    assert!(report.of_file("fetched") <= lacking + MIB, "{:#}", report.0);
+    assert!(report.of_file("fetched") <= holes + MIB, "{:#}", report.0);
     fs::read(&file).unwrap();
     // What was missing, once for the reader and, where it was dropped, once more. The kernel may drop some by itself.
     let again = storage.bytes_of("flat-64M").zip(before).map(|(after, before)| after - before);
-    assert!(again.is_none_or(|again| again <= 2 * lacking + MIB), "{again:?} bytes are fetched again: {:#}", report.0);
+    assert!(again.is_none_or(|again| again <= 2 * holes + MIB), "{again:?} bytes are fetched again: {:#}", report.0);
 }
 
 /// Where nobody tells what is cached, it tells that nothing has to be waited for.

@@ -302,7 +302,10 @@ impl Flight<'_> {
                 let in_flight = state.lanes.in_flight();
                 state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });
             }
-            Err(why) => job.file.failures.add(format!("reading {bytes} bytes at {}: {why}", job.chunk.start)),
+            Err(why) => {
+                let Range { start, end } = job.chunk;
+                job.file.failures.add(format!("reading {} bytes at {start}: {why}", end - start));
+            }
         }
         self.inner.land(&mut state, &job);
     }

@@ -66,6 +66,8 @@ impl Trial {
 pub struct Choice {
     trials: Vec<Trial>,
     chosen: Option<usize>,
+    /// Nothing has come in since that was chosen: what was sent before stands in front.
+    is_fresh: bool,
 }
 
 impl Choice {
@@ -73,7 +75,7 @@ impl Choice {
     pub fn new(contenders: impl IntoIterator<Item = Contender>) -> Self {
         let trials: Vec<_> = contenders.into_iter().map(Trial::of).collect();
         let tried = trials.iter().filter(|trial| trial.contender.chunks > 0).count();
-        Self { trials, chosen: (tried <= 1).then_some(0) }
+        Self { trials, chosen: (tried <= 1).then_some(0), is_fresh: false }
     }
 
     /// The way that all were found to be slower than, once that is known.
@@ -147,6 +149,10 @@ impl Choice {
         trial.spell.busy += now.saturating_sub(trial.busy_since);
         trial.in_flight -= 1;
         trial.busy_since = now;
+        if is_chosen && std::mem::take(&mut self.is_fresh) || !is_chosen && trial.rate.is_some() {
+            trial.spell = Spell::default();
+            return false;
+        }
         if trial.spell.answered < trial.contender.chunks.max(1) * if is_chosen { SPELL } else { 1 } {
             return false;
         }
@@ -173,7 +179,9 @@ impl Choice {
                 best = Some((way, rate));
             }
         }
-        self.chosen = best.map(|(way, _)| way).or(self.chosen);
+        let before = self.chosen;
+        self.chosen = best.map(|(way, _)| way).or(before);
+        self.is_fresh |= self.chosen != before;
     }
 }
 
@@ -293,6 +301,25 @@ mod tests {
         let chosen = choice.chosen();
         go_on(&mut choice, &mut now, |way| 900 + 100 * u64::from(Some(way) == chosen), 4, 1000);
         assert_eq!(choice.chosen(), chosen);
+    }
+
+    /// What was sent before the change says nothing of what was chosen.
+    #[test]
+    fn a_long_queue_does_not_make_the_choice_alternate() {
+        let (mut choice, mut now) = (among(2), 0);
+        go_on(&mut choice, &mut now, |way| [1000, 200][way], 4, 30);
+        assert_eq!(choice.chosen(), Some(1));
+        for _ in 0..30 {
+            go_on(&mut choice, &mut now, |way| [1000, 200][way], 64, 100);
+            assert_eq!(choice.chosen(), Some(1));
+        }
+        let mut taken = Vec::new();
+        for _ in 0..60 {
+            go_on(&mut choice, &mut now, |way| [1000, 5000][way], 64, 100);
+            taken.extend(choice.chosen());
+        }
+        taken.dedup();
+        assert!(taken.ends_with(&[0]) && taken.len() <= 2, "{taken:?}");
     }
 
     /// What little a reader wants comes at the reader's rate.

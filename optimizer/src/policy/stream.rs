@@ -188,7 +188,7 @@ impl Streams {
         let seems_to_skip = was_unknown && matches!(self.streams[index].course, Course::Strided { .. });
         if was_unknown
             && !self.advised.is_random(offset)
-            && let Some(covered) = self.trail.covered(seems_to_skip)
+            && let Some(covered) = self.trail.covered(position, seems_to_skip)
         {
             position = covered.end - STEP;
             index = self.read_in_turns(index, covered, &mut decision);

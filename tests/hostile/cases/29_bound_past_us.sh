@@ -26,10 +26,25 @@ cat > main.c <<'C'
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+/* Here the optimizer may be killed. */
+static void meet(const char *rendezvous)
+{
+	char path[4096], word = 'x';
+	snprintf(path, sizeof path, "%s/reached", rendezvous);
+	FILE *reached = fopen(path, "w");
+	fputc(word, reached);
+	fclose(reached);
+	snprintf(path, sizeof path, "%s/go", rendezvous);
+	int go = open(path, O_RDONLY);
+	if (read(go, &word, 1) != 1)
+		puts("nobody is there");
+	close(go);
+}
 int main(int count, char **arguments)
 {
 	int file = open(arguments[1], O_RDONLY), copy = memfd_create("copy", 0);
@@ -41,6 +56,8 @@ int main(int count, char **arguments)
 		sum = sum * 31 + *(volatile uint32_t *)(base + at);
 	printf("read %x\n", sum);
 	fflush(stdout);
+	if (count > 3)
+		meet(getenv("HOSTILE_RENDEZVOUS"));
 	void *library = count > 3 ? dlmopen(LM_ID_NEWLM, arguments[2], RTLD_NOW) : dlopen(arguments[2], RTLD_NOW | RTLD_DEEPBIND);
 	if (!library) {
 		puts(dlerror());
@@ -66,5 +83,4 @@ C
 cc -shared -fPIC -O1 -o past.so past.c
 cc -O1 -o main main.c -ldl
 ./main "$1" "$PWD/past.so"
-printf x > "$HOSTILE_RENDEZVOUS/reached"; head -c1 "$HOSTILE_RENDEZVOUS/go" > /dev/null
 ./main "$1" "$PWD/past.so" apart

@@ -24,8 +24,12 @@ int main(int count, char **arguments)
 	const char *folders[] = { "layers", "layers/lower", "layers/upper", "layers/work", "merged" };
 	/* Its layers lie in memory: not every file system can be one. */
 	int alone = !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
-	if (!alone || mkdir(folders[0], 0755) || mount("none", "layers", "tmpfs", 0, "size=256m"))
-		fail("layers");
+	if (mkdir(folders[0], 0755))
+		fail(folders[0]);
+	if (!alone || mount("none", "layers", "tmpfs", 0, "size=256m")) {
+		puts("the right to mount");
+		return 77;
+	}
 	for (int i = 1; i < 5; i++)
 		if (mkdir(folders[i], 0755))
 			fail(folders[i]);

@@ -34,9 +34,9 @@ impl Trail {
         self.unseen += 1;
     }
 
-    /// The largest part that has been read with hardly a step left out, if it was read forward on the whole. What lies before
-    /// and behind it may be in the middle of being read. Looks once in a while only, unless it is wanted `now`.
-    pub fn covered(&mut self, now: bool) -> Option<Range<u64>> {
+    /// The largest part near a position that has been read with hardly a step left out, if it was read forward on the whole. What
+    /// lies before and behind it may be in the middle of being read. Looks once in a while only, unless it is wanted `now`.
+    pub fn covered(&mut self, position: u64, now: bool) -> Option<Range<u64>> {
         if self.unseen < PAUSE && !now {
             return None;
         }
@@ -44,7 +44,12 @@ impl Trail {
         let mut steps: Vec<u64> = self.positions.iter().map(|position| position / STEP).collect();
         steps.sort_unstable();
         steps.dedup();
-        let piece = steps.chunk_by(|step, next| next - step <= 2).max_by_key(|piece| piece.len())?;
+        let is_near = |piece: &&[u64]| {
+            let (first, last) = (piece[0] * STEP, piece[piece.len() - 1] * STEP);
+            (first.saturating_sub(REACH)..=last + REACH).contains(&position)
+        };
+        let pieces = steps.chunk_by(|step, next| next - step <= 2).filter(is_near);
+        let piece = pieces.max_by_key(|piece| piece.len())?;
         let (count, part) = (piece.len(), piece[0] * STEP..(piece[piece.len() - 1] + 1) * STEP);
         let is_whole = 10 * count as u64 >= TENTHS * (part.end - part.start) / STEP;
         let inside: Vec<u64> = self.positions.iter().copied().filter(|position| part.contains(position)).collect();
@@ -109,5 +114,22 @@ impl Streams {
         (stream.course, stream.windows, stream.pace) = (Course::FORWARD, None, Pace::default());
         (stream.first, stream.spread) = (part.start, part.end - part.start);
         index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was read in turns says nothing of who reads elsewhere.
+    #[test]
+    fn a_part_is_looked_for_near_the_reader() {
+        let mut trail = Trail::default();
+        let part = 0..40 * STEP;
+        part.clone().step_by(STEP as usize).for_each(|position| trail.push(position));
+        let elsewhere = part.end + 2 * REACH;
+        (0..3).for_each(|step| trail.push(elsewhere + step * STEP));
+        assert_eq!(trail.covered(elsewhere + 2 * STEP, true), None);
+        assert_eq!(trail.covered(part.end, true), Some(part));
     }
 }
