@@ -1,7 +1,9 @@
 //! The optimizer killed or stopped while it serves; and what is left behind at the end.
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept, bind, listen, socket};
+use nix::sys::socket::{
+    AddressFamily, Backlog, Shutdown, SockFlag, SockType, UnixAddr, accept, bind, listen, shutdown, socket,
+};
 use nix::unistd::Pid;
 use precache_tests::optimizer::{beside, must_end, socket_of, wait_for};
 use precache_tests::programs::program;
@@ -194,8 +196,8 @@ fn why_none_takes_the_place_of_one_that_died_is_told() {
     bind(other.as_raw_fd(), &UnixAddr::new_abstract(&name).unwrap()).unwrap();
     listen(&other, Backlog::MAXCONN).unwrap();
     let asked = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&asked);
-    std::thread::spawn(move || {
+    let (name_taker, count) = (other.as_raw_fd(), Arc::clone(&asked));
+    let hangs_up = std::thread::spawn(move || {
         while let Ok(connection) = accept(other.as_raw_fd()) {
             // SAFETY: accept made this descriptor for us.
             drop(unsafe { OwnedFd::from_raw_fd(connection) });
@@ -209,6 +211,9 @@ fn why_none_takes_the_place_of_one_that_died_is_told() {
     assert!(served.supervisor.wait().unwrap().success());
     let report = served.report.read();
     assert!(report.text().contains("the optimizer died, and none took its place: "), "{:#}", report.0);
+    // Or else it hangs up on the next test whose mount namespace has the same number.
+    shutdown(name_taker, Shutdown::Both).unwrap();
+    hangs_up.join().unwrap();
 }
 
 #[test]

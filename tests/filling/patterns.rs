@@ -38,7 +38,7 @@ fn slow_flat() -> SlowStorage {
 /// That of what was read much was fetched ahead, how much depends on who else uses the machine; and not much was fetched
 /// beside it.
 fn assert_served((fetched, report): (Option<u64>, Report), bytes: u64, most: f64) {
-    assert!(report.of_file("requested") as f64 > 0.5 * bytes as f64, "{:#}", report.0);
+    assert!(report.of_file("requested") as f64 > 0.25 * bytes as f64, "{:#}", report.0);
     assert!(fetched.is_none_or(|f| f as f64 <= most * bytes as f64), "{fetched:?} for {bytes}: {:#}", report.0);
 }
 
