@@ -4,6 +4,7 @@
 use super::course::{Course, Stream};
 use super::{Decision, Streams};
 use crate::policy::storage::Pace;
+use crate::policy::stride::Place;
 use precache_contract::{REACH, STEP, STEPS};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -91,7 +92,9 @@ impl Streams {
             }
         }
         let stream = &mut self.streams[index];
-        if matches!(stream.course, Course::Strided { .. }) {
+        if let Course::Strided { stride, .. } = &stream.course
+            && stride.place(position) == Place::Gap
+        {
             stream.made_up += 1;
             if stream.made_up == OTHERS {
                 (stream.course, stream.spread) = (Course::FORWARD, spread);
