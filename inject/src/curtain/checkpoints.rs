@@ -1,8 +1,12 @@
-//! Checkpoints in the open part: one in front of each reader, and sentinels where readers tripped.
+//! Checkpoints: one in front of each reader, sentinels where readers tripped, and where the next one lies.
 
 use super::streams::STREAMS;
-use super::{Action, Clock, Curtain, Span, State, page};
-use precache_contract::{STEP, segment::Method};
+use super::{Action, Clock, Curtain, Span, State, Told, page};
+use precache_contract::{STEP, STEPS, segment::Method};
+
+/// Trips up to which a reader goes on in leaps, while the optimizer has said nothing, and how long these are.
+const PATIENT: u32 = STEPS + 8;
+const LEAP: u64 = 1 << 20;
 
 /// Cells of the mapping that keep one sentinel each.
 const COARSE: u64 = 48;
@@ -11,6 +15,27 @@ const COARSE: u64 = 48;
 pub const CHECKPOINTS: usize = COARSE as usize + STREAMS + 1;
 
 impl Curtain {
+    /// The next place where a reader at `at` should trip.
+    pub(super) fn checkpoint_after(&self, at: u64, run: u32, told: &Told) -> u64 {
+        // A reader just before a grid point, at a sentinel's first page, gets on to the one after.
+        let from = at + STEP.min(self.distance) - 1;
+        let grid = (from / self.distance + 1).saturating_mul(self.distance);
+        let next = match run {
+            ..=STEPS => self.step_around(at).end,
+            _ if self.distance == STEP => self.step_around(at).end,
+            // The optimizer's answer is late: it should not find the reader blind for a whole distance.
+            ..PATIENT if told.is_silence() => grid.min(at - at % LEAP + LEAP),
+            _ => grid,
+        };
+        next.min(told.after(at)).min(self.length)
+    }
+
+    /// Where to open from for a reader that goes backward: what lies before is where it should trip next.
+    pub(super) fn checkpoint_before(&self, at: u64, told: &Told) -> u64 {
+        let grid = at.saturating_sub(STEP.min(self.distance)) / self.distance * self.distance;
+        grid.max(told.before(at)).min(at)
+    }
+
     /// The first page of the span that is protected, while the curtain is drawn.
     pub fn first_closed(&self, span: Span) -> Option<u64> {
         if self.state != State::Drawn {
@@ -49,14 +74,16 @@ impl Curtain {
         true
     }
 
-    /// Re-arms a page that tripped some trips ago, if its cell has no checkpoint left.
-    pub(super) fn leave_sentinel(&mut self, at: u64, clock: &Clock, apply: &mut dyn FnMut(Action)) {
+    /// Re-arms a page that tripped some trips ago, if its cell has no checkpoint left but that in `front` of the reader, which
+    /// will leave the cell.
+    pub(super) fn leave_sentinel(&mut self, at: u64, front: Option<u64>, clock: &Clock, apply: &mut dyn FnMut(Action)) {
         if at == u64::MAX {
             return;
         }
         let start = at - at % self.coarse();
         let cell = Span { start, end: start.saturating_add(self.coarse()) };
-        if self.checkpoints.items().iter().any(|&c| cell.contains(c)) || clock.now() == self.rearmed {
+        let has_one = self.checkpoints.items().iter().any(|&c| cell.contains(c) && Some(c) != front);
+        if has_one || clock.now() == self.rearmed {
             return;
         }
         let start = match self.method {
@@ -71,17 +98,28 @@ impl Curtain {
 
     /// Opens the checkpoint that holds `at`, if there is one.
     pub(super) fn disarm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) {
+        // Another thread opened it in the meantime, or nobody knows why the page is protected: it is opened in any case.
+        if !self.take(|checkpoint| checkpoint.contains(at), apply) && self.open.covers(page(at)) {
+            apply(Action::Open(page(at)));
+        }
+    }
+
+    /// Opens the checkpoints that begin in the span.
+    pub(super) fn disarm_all(&mut self, span: Span, apply: &mut dyn FnMut(Action)) {
+        while self.take(|checkpoint| span.contains(checkpoint.start), apply) {}
+    }
+
+    /// Opens a checkpoint whose pages are wanted; `false`: there is none.
+    fn take(&mut self, is_wanted: impl Fn(Span) -> bool, apply: &mut dyn FnMut(Action)) -> bool {
         let (method, length) = (self.method, self.length);
-        match self.checkpoints.take(|&start| span_of(method, start, length).contains(at)) {
-            Some(start) => apply(match method {
+        let taken = self.checkpoints.take(|&start| is_wanted(span_of(method, start, length)));
+        if let Some(start) = taken {
+            apply(match method {
                 Method::Mprotect => Action::Open(self.checkpoint(start)),
                 Method::Guard => Action::Lift(start),
-            }),
-            // Another thread opened it in the meantime, or nobody knows why the page is protected: it is opened in
-            // any case.
-            None if self.open.covers(page(at)) => apply(Action::Open(page(at))),
-            None => {}
+            });
         }
+        taken.is_some()
     }
 }
 

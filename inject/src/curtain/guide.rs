@@ -39,6 +39,8 @@ pub struct Told<'a> {
     pub guides: &'a [Guide],
     /// Spacing of checkpoints in bytes, instead of that from the beginning; 0: as it was.
     pub distance: u64,
+    /// Nobody fetches, so no more is asked than which parts between the grid's points are read.
+    pub by_grid: bool,
 }
 
 impl Told<'_> {

@@ -38,11 +38,7 @@ pub use self::random::Verdict;
 pub use self::spans::Span;
 use self::spans::Spans;
 use self::streams::{Carried, Streams};
-use precache_contract::{PAGE, STEP, STEPS, segment::Method};
-
-/// Trips up to which a reader goes on in leaps, while the optimizer has said nothing, and how long these are.
-const PATIENT: u32 = STEPS + 8;
-const LEAP: u64 = 1 << 20;
+use precache_contract::{PAGE, STEP, segment::Method};
 
 /// Last trips whose pages stay open whatever happens, so that an instruction that needs several gets on.
 const RECENT: usize = 4;
@@ -86,6 +82,8 @@ pub struct Curtain {
     /// What the last trip opened ahead of a reader whose order is known.
     ahead: Span,
     recent: [u64; RECENT],
+    /// Where each of these leaves a sentinel.
+    sentinels: [u64; RECENT],
     /// When a sentinel was last re-armed.
     rearmed: u64,
     judged: u32,
@@ -114,6 +112,7 @@ impl Curtain {
             streams: Streams::new(),
             ahead: Span { start: 0, end: 0 },
             recent: [u64::MAX; RECENT],
+            sentinels: [u64::MAX; RECENT],
             rearmed: 0,
             judged: 0,
             since: 0,
@@ -155,6 +154,7 @@ impl Curtain {
         }
         self.forget();
         self.recent.fill(u64::MAX);
+        self.sentinels.fill(u64::MAX);
         (self.rearmed, self.judged, self.since, self.carried) = (0, 0, 0, 0);
         (self.begun, self.near, self.blocks) = (0, 0, 0);
     }
@@ -217,7 +217,9 @@ impl Curtain {
             Carried { stream, from: step.start, to: step.end }
         });
         let run = self.streams.run(stream);
-        let open = if is_backward {
+        let open = if told.by_grid {
+            Span { start: at - at % self.distance, end: self.checkpoint_after(at, u32::MAX, told) }
+        } else if is_backward {
             Span { start: self.checkpoint_before(at, told), end: to.max(at + PAGE) }
         } else {
             let end = self.checkpoint_after(at, if guide.is_some() { u32::MAX } else { run }, told);
@@ -234,47 +236,50 @@ impl Curtain {
         if guide.is_some() && !is_backward {
             self.ahead = self.open.first_gap(Span { start: at, end: open.end }).unwrap_or_default();
         }
+        if told.by_grid {
+            self.disarm_all(open, apply);
+        }
+        let is_new = !self.open.covers(open);
         let rearmed = self.rearmed;
         if self.open.insert(open, &self.recent, || clock.now() != rearmed, apply) {
             self.rearmed = clock.now();
         }
-        match (is_backward, self.method) {
-            (false, _) => self.arm(open.end, apply),
-            (true, Method::Mprotect) => open.start >= STEP && self.arm(open.start - STEP, apply),
-            (true, Method::Guard) => open.start >= PAGE && self.arm(open.start - PAGE, apply),
+        let front = match (is_backward, self.method) {
+            // Where it comes to what others read, it would trip a second time for the same part.
+            _ if told.by_grid && is_new => None,
+            (false, _) => Some(open.end),
+            (true, Method::Mprotect) => open.start.checked_sub(STEP),
+            (true, Method::Guard) => open.start.checked_sub(PAGE),
         };
-        self.leave_sentinel(fallen, clock, apply);
-        self.judge(is_expected || run >= RUN || self.streams.is_regular(stream), clock, apply)
+        front.map(|front| self.arm(front, apply));
+        let is_regular = self.streams.is_regular(stream);
+        if told.by_grid && is_new && !is_regular {
+            // The page of a tree, to which readers come back within an epoch, is not its own sentinel.
+            self.sentinels[0] = at + STEP;
+        }
+        if !told.by_grid || is_regular || self.went_on(fallen) {
+            self.leave_sentinel(fallen, front, clock, apply);
+        }
+        self.judge(is_expected || run >= RUN || is_regular, clock, apply)
     }
 
-    /// Pushes `at` in at the front of the recent pages; returns the one that fell out at the back.
+    /// Pushes `at` in at the front of the recent pages; returns where the one that fell out at the back leaves a sentinel.
     fn remember(&mut self, at: u64) -> u64 {
         let known = self.recent.iter().position(|&page| page == at);
-        let fallen = if known.is_some() { u64::MAX } else { self.recent[RECENT - 1] };
-        self.recent.copy_within(..known.unwrap_or(RECENT - 1), 1);
-        self.recent[0] = at;
+        let fallen = if known.is_some() { u64::MAX } else { self.sentinels[RECENT - 1] };
+        for pages in [&mut self.recent, &mut self.sentinels] {
+            pages.copy_within(..known.unwrap_or(RECENT - 1), 1);
+            pages[0] = at;
+        }
         fallen
     }
 
-    /// The next place where a reader at `at` should trip.
-    fn checkpoint_after(&self, at: u64, run: u32, told: &Told) -> u64 {
-        // A reader just before a grid point, at a sentinel's first page, gets on to the one after.
-        let from = at + STEP.min(self.distance) - 1;
-        let grid = (from / self.distance + 1).saturating_mul(self.distance);
-        let next = match run {
-            ..=STEPS => self.step_around(at).end,
-            _ if self.distance == STEP => self.step_around(at).end,
-            // The optimizer's answer is late: it should not find the reader blind for a whole distance.
-            ..PATIENT if told.is_silence() => grid.min(at - at % LEAP + LEAP),
-            _ => grid,
-        };
-        next.min(told.after(at)).min(self.length)
-    }
-
-    /// Where to open from for a reader that goes backward: what lies before is where it should trip next.
-    fn checkpoint_before(&self, at: u64, told: &Told) -> u64 {
-        let grid = at.saturating_sub(STEP.min(self.distance)) / self.distance * self.distance;
-        grid.max(told.before(at)).min(at)
+    /// Whether a reader has gone on from the part between two points of the grid that holds `at`, and not leapt to it alone:
+    /// one that comes there later would trip for it a second time.
+    fn went_on(&self, at: u64) -> bool {
+        let (start, end) = (at / self.distance * self.distance, (at / self.distance + 1).saturating_mul(self.distance));
+        start > 0 && self.open.covers(Span { start: start - PAGE, end: end.min(self.length) })
+            || end < self.length && self.open.covers(Span { start, end: end + PAGE })
     }
 
     /// Knows of no stream and no open part any more.

@@ -15,6 +15,7 @@ struct Machine {
     guides: Vec<Guide>,
     /// What the optimizer has told of it; 0: nothing.
     distance: u64,
+    by_grid: bool,
 }
 
 /// The optimizer knows the order of reading everywhere and wants to hear from these offsets.
@@ -36,6 +37,7 @@ impl Machine {
             pace: 500,
             guides: Vec::new(),
             distance: 0,
+            by_grid: false,
         }
     }
 
@@ -54,7 +56,7 @@ impl Machine {
         // For a trip.
         self.nanoseconds += 5000;
         let now = 1 + self.nanoseconds / 1_000_000;
-        let told = Told { guides: &self.guides, distance: self.distance };
+        let told = Told { guides: &self.guides, distance: self.distance, by_grid: self.by_grid };
         self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| now), &mut |action| match action {
             Action::Open(span) => {
                 closed[range(span)].fill(false);
@@ -84,9 +86,10 @@ proptest! {
     fn recent_pages_stay_open(
         method in method(), distance in 1u64..300, touches in prop::collection::vec(0usize..5000, 1..600),
         told in prop::collection::vec(0u64..5000, 0..3), known in any::<bool>(), is_backward in any::<bool>(),
-        is_exact in any::<bool>(),
+        is_exact in any::<bool>(), by_grid in any::<bool>(),
     ) {
         let mut machine = Machine::new(5000, distance, method);
+        machine.by_grid = by_grid;
         let told: Vec<_> = told.iter().map(|page| page * PAGE).collect();
         machine.guides.extend(known.then(|| Guide { is_exact, ..guide(is_backward, &told) }));
         let mut recent: Vec<usize> = Vec::new();
@@ -110,8 +113,10 @@ proptest! {
         method in method(), distance in 1u64..300,
         needs in prop::collection::vec(0usize..5000, 1..200), before in prop::collection::vec(0usize..5000, 0..200),
         stride in 0usize..40, known in any::<bool>(), is_backward in any::<bool>(), is_exact in any::<bool>(),
+        by_grid in any::<bool>(),
     ) {
         let mut machine = Machine::new(20_000, distance, method);
+        machine.by_grid = by_grid;
         machine.guides.extend(known.then(|| Guide { is_exact, ..guide(is_backward, &[]) }));
         for page in before {
             machine.touch(page);
@@ -174,7 +179,7 @@ fn the_start_is_seen_exactly() {
     let mut machine = Machine::new(10_000, 2048, Method::Mprotect);
     let tripped: Vec<_> = (5003..9000).filter(|&page| machine.touch(page)).collect();
     assert_eq!(tripped[..4], [5003, 5008, 5024, 5040]);
-    assert_eq!(tripped[STEPS as usize..], [5248, 5376, 5632, 5888, 6144, 6400, 6656, 6912, 8192]);
+    assert_eq!(tripped[precache_contract::STEPS as usize..], [5248, 5376, 5632, 5888, 6144, 6400, 6656, 6912, 8192]);
 }
 
 /// Where the order is known, a reader goes from checkpoint to checkpoint at once.
@@ -188,6 +193,53 @@ fn known_readers_make_no_small_steps() {
     machine.guides = vec![guide(true, &[6000 * PAGE])];
     let tripped: Vec<_> = (1003..9000).rev().filter(|&page| machine.touch(page)).collect();
     assert_eq!(tripped, [8999, 8191, 6143, 6000, 4095, 2047]);
+}
+
+/// Where nobody fetches, a part between two points of the grid costs one trip, forward, backward, in parts, however often
+/// the pages of a tree are read; later epochs do not go by unseen.
+#[test]
+fn by_the_grid_a_distance_costs_one_trip() {
+    type Order = fn(usize) -> Vec<usize>;
+    // With the parts that are read, and how many of them are seen again at least.
+    let orders: [(Order, usize, usize); 6] = [
+        (|page| vec![page], 20, 1),
+        (|page| vec![10_239 - page], 20, 1),
+        // Two readers, and three in turn.
+        (|page| vec![page / 2, 5120 + page / 2], 20, 1),
+        (|page| vec![page / 3 + page % 3 * 3584].into_iter().filter(|&page| page < 10_240).collect(), 20, 1),
+        // Root, leaf, record.
+        (|page| if page.is_multiple_of(49) { vec![7003, page / 2500 * 2500 + 3, page] } else { vec![page] }, 20, 1),
+        // One of three distances.
+        (|page| vec![page / 512 * 1536 % 10_240 + page % 49].into_iter().filter(|_| page < 3584).collect(), 7, 0),
+    ];
+    for (number, (order, distances, again)) in orders.into_iter().enumerate() {
+        for method in [Method::Mprotect, Method::Guard] {
+            let mut machine = Machine::new(10_240, 512, method);
+            (machine.guides, machine.by_grid) = (vec![guide(false, &[])], true);
+            // From slow storage: time enough for sentinels.
+            machine.pace = 50_000;
+            for epoch in 0..40 {
+                let tripped: Vec<_> = (0..10_240).flat_map(order).filter(|&page| machine.touch(page)).collect();
+                let least = if epoch == 0 { distances } else { again };
+                let allowed = least..=distances;
+                assert!(allowed.contains(&tripped.len()), "order {number}, {method:?}, epoch {epoch}: {tripped:?}");
+            }
+        }
+    }
+}
+
+/// The next epoch is seen at its first byte, and all after it, also where few sentinels stand for many distances.
+#[test]
+fn each_epoch_is_seen_at_its_start() {
+    for method in [Method::Mprotect, Method::Guard] {
+        let mut machine = Machine::new(500 * 64, 64, method);
+        (machine.guides, machine.pace) = (vec![guide(false, &[])], 50_000);
+        for epoch in 0..5 {
+            let tripped: Vec<_> = (0..500 * 64).filter(|&page| machine.touch(page)).collect();
+            assert_eq!(tripped[..3], [0, 64, 128], "{method:?}, epoch {epoch}");
+            assert!(tripped.len() <= 502, "{method:?}, epoch {epoch}: {} trips", tripped.len());
+        }
+    }
 }
 
 /// Told to go in small steps, a reader does so at once, however long it has gone on.

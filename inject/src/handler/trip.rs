@@ -4,7 +4,7 @@ use super::{attachment, disposition, populate, repetition};
 use crate::curtain::{Clock, Guide, Span, Told, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
-use crate::{handover, past_libc, pins, protect, sys};
+use crate::{handover, past_libc, pins, protect, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::*;
 use precache_contract::ring::{News, What};
@@ -46,7 +46,7 @@ pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
     match fate {
         None => {
             let Some(segment) = segment else { return follow(None, &held, &mut turn, at) };
-            let begun = populate::clock();
+            let begun = populate::clock(&mut turn);
             let followed = follow(Some(segment), &held, &mut turn, at);
             let ahead = populate::choose(segment, &held, &mut turn, at, begun);
             drop(turn);
@@ -133,14 +133,14 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
 /// Moves the curtain. Without a segment nobody hears of it for the time being.
 fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> bool {
     let mut guides = [Guide::default(); WATCHES];
-    let mut told = Told::default();
+    let mut told = Told { by_grid: settings::nobody_fetches(), ..Told::default() };
     if let Some(shared) = segment.and_then(|segment| segment.mappings.get(held.slot())) {
         protect::let_pages_go(held, &shared.letting_go);
         let used = shared.watches.iter().filter(|watch| watch.high.load(Relaxed) != 0);
         for (guide, watch) in guides.iter_mut().zip(used) {
             *guide = Guide::of(watch, held.offset());
         }
-        told = Told { guides: &guides, distance: shared.distance.load(Relaxed) };
+        told = Told { guides: &guides, distance: shared.distance.load(Relaxed), ..told };
     }
     let mut failed = false;
     let mut apply = |action| failed |= protect::perform(held, action).is_err();
