@@ -6,8 +6,6 @@ use crate::measure::Measurement;
 
 /// A run is disturbed if the host took more than this share of the processors' time from it.
 const DISTURBED: f64 = 0.02;
-/// Disturbed pairs count only where so many undisturbed ones are not to be had.
-const ENOUGH: usize = 3;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the output differs from that of the run beside it: `{0}` instead of `{1}`")]
@@ -81,7 +79,7 @@ impl Pairs {
         for number in (Count { most: count.most + count.most / 2, ..count }).pairs() {
             let (ours, theirs) = pair(number)?;
             pairs.add(ours, theirs)?;
-            if pairs.calm().count() == count.most as usize {
+            if pairs.stolen().filter(|share| *share <= DISTURBED).count() == count.most as usize {
                 break;
             }
         }
@@ -89,19 +87,24 @@ impl Pairs {
         Ok(pairs)
     }
 
-    /// Numbers of the pairs that nothing disturbed.
-    fn calm(&self) -> impl Iterator<Item = usize> {
-        let runs = self.ours.iter().zip(&self.theirs).enumerate();
-        runs.filter(|(_, (ours, theirs))| ours.stolen.max(theirs.stolen) <= DISTURBED).map(|(number, _)| number)
+    /// What the host took from each pair: from that of its runs from which it took more.
+    fn stolen(&self) -> impl Iterator<Item = f64> {
+        self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours.stolen.max(theirs.stolen))
     }
 
-    /// Keeps the calm pairs, or, if these are too few, the first ones.
+    /// The largest share of the time that the host took from one of the pairs.
+    pub fn most_stolen(&self) -> f64 {
+        self.stolen().fold(0.0, f64::max)
+    }
+
+    /// Keeps so many pairs, those that were disturbed least.
     fn settle(&mut self, most: usize) {
-        let calm: Vec<usize> = self.calm().collect();
-        let kept = if calm.len() >= ENOUGH.min(most) { calm } else { (0..self.ours.len().min(most)).collect() };
+        let mut kept: Vec<(usize, f64)> = self.stolen().enumerate().collect();
+        kept.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+        kept.truncate(most);
         for runs in [&mut self.ours, &mut self.theirs] {
             let mut number = 0..;
-            runs.retain(|_| number.next().is_some_and(|number| kept.contains(&number)));
+            runs.retain(|_| number.next().is_some_and(|number| kept.iter().any(|(kept, _)| *kept == number)));
         }
     }
 
@@ -164,19 +167,24 @@ mod tests {
         assert_eq!(Pairs::cold_then_warm(count, || run(""), || run("")).unwrap().ours.len(), 1);
     }
 
-    #[test]
-    fn disturbed_pairs_are_repeated() {
-        let mut shares = [0.0, 0.3, 0.0, 0.0].into_iter();
-        let pairs = Pairs::alternate(Count::exactly(3), || run(""), || stolen("", shares.next().unwrap())).unwrap();
-        assert_eq!(pairs.theirs.iter().map(|run| run.stolen).collect::<Vec<_>>(), [0.0; 3]);
-        assert_eq!(pairs.ours.len(), 3);
+    /// Runs three pairs, more if so much was stolen from some, and says what was stolen from those kept.
+    fn kept_of(shares: &[f64]) -> Vec<f64> {
+        let mut shares = shares.iter();
+        let pairs = Pairs::alternate(Count::exactly(3), || run(""), || stolen("", *shares.next().unwrap())).unwrap();
+        assert_eq!(shares.next(), None, "not all were run");
+        assert_eq!(pairs.ours.len(), pairs.theirs.len());
+        assert_eq!(pairs.most_stolen(), pairs.stolen().max_by(f64::total_cmp).unwrap());
+        pairs.stolen().collect()
     }
 
     #[test]
-    fn disturbed_pairs_are_better_than_too_few() {
-        let mut shares = [0.3, 0.0, 0.3, 0.3].into_iter();
-        let pairs = Pairs::alternate(Count::exactly(3), || run(""), || stolen("", shares.next().unwrap())).unwrap();
-        assert_eq!(pairs.theirs.iter().map(|run| run.stolen).collect::<Vec<_>>(), [0.3, 0.0, 0.3]);
+    fn disturbed_pairs_are_repeated() {
+        assert_eq!(kept_of(&[0.0, 0.3, 0.0, 0.0]), [0.0; 3]);
+    }
+
+    #[test]
+    fn the_least_disturbed_are_kept() {
+        assert_eq!(kept_of(&[0.3, 0.0, 0.4, 0.1]), [0.3, 0.0, 0.1]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{cost_reader, output_of, under_precache, warm_file};
 use crate::bench::Bench;
-use crate::statistics::Spread;
+use crate::statistics::{Median, Spread};
 use crate::verdict::{Bar, Verdict};
 
 /// Nanoseconds over the bare fault: of a trip that wakes nobody and closes nothing, and of one that wakes the optimizer.
@@ -48,13 +48,17 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
             };
             let more = rounds.iter().filter_map(|round| Some(time(round)? - over(round)?));
             let least = Spread::of(rounds.iter().filter_map(over));
-            bars.push(match (Spread::of(more), least) {
+            bars.push(match (Median::of(more), least) {
                 (Some(more), Some(least)) => {
                     let measured = format!(
                         "{:.0} ns ({:.0} to {:.0}, {} rounds, {count} trips), {than} {:.0} ns",
-                        more.median, more.least, more.most, more.count, least.median
+                        more.median, more.low, more.high, more.count, least.median
                     );
-                    Bar::new(requirement, measured, most.map_or(Verdict::Met, |most| Verdict::is(more.median <= most)))
+                    Bar::new(
+                        requirement,
+                        measured,
+                        most.map_or(Verdict::Met, |most| Verdict::at_most(more.interval(), most)),
+                    )
                 }
                 _ => Bar::not_measured(requirement, "there was none"),
             });

@@ -1,5 +1,6 @@
 //! Calls whose buffers lie elsewhere, while files are mapped.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io;
@@ -13,9 +14,14 @@ use anyhow::{Context, ensure};
 const PAGE: usize = 4096;
 /// Read of each mapping, so that checkpoints lie in it.
 const READ: usize = 8 << 20;
-/// The best of so many batches of so many calls counts: what the call costs when nothing else happens.
-const BATCHES: usize = 2000;
+/// The best of so many batches of so many calls counts: what the call costs when nothing else happens. They are made in so
+/// many rounds through all calls, so that what slows the processor down for a while meets all of them.
+const ROUNDS: usize = 50;
+const BATCHES: usize = 20;
 const CALLS: u32 = 200;
+
+/// Nanoseconds by call and place of the buffer.
+type Costs = BTreeMap<(&'static str, &'static str), f64>;
 
 /// What the calls write.
 const TEXT: &[u8; 8] = b"a text.\0";
@@ -37,10 +43,16 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     let (lowest, highest) = (mappings.iter().min(), mappings.iter().max());
     ensure!(lowest < Some(&hole) && Some(&hole) < highest, "the hole is not between the mappings");
     let (mut on_stack, mut on_heap) = (*TEXT, TEXT.to_vec());
-    measure_all("stack", on_stack.as_mut_ptr())?;
-    measure_all("heap", on_heap.as_mut_ptr())?;
-    measure_all("mmap", anonymous(0)? as *mut u8)?;
-    measure_all("between mappings", hole as *mut u8)
+    let elsewhere = anonymous(0)? as *mut u8;
+    let mut best = Costs::new();
+    for _ in 0..ROUNDS {
+        measure_all(&mut best, "stack", on_stack.as_mut_ptr())?;
+        measure_all(&mut best, "heap", on_heap.as_mut_ptr())?;
+        measure_all(&mut best, "mmap", elsewhere)?;
+        measure_all(&mut best, "between mappings", hole as *mut u8)?;
+    }
+    best.iter().for_each(|((call, place), time)| println!("{call}, {place}\t{time:.2}"));
+    Ok(())
 }
 
 fn map_and_read(file: &File, length: usize) -> io::Result<usize> {
@@ -71,7 +83,7 @@ fn anonymous(place: usize) -> io::Result<usize> {
 }
 
 /// Calls that fail at once, or write to a stream whose buffer is large: what is measured is the way there.
-fn measure_all(place: &str, text: *mut u8) -> anyhow::Result<()> {
+fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::Result<()> {
     let name = CString::new("/dev/null")?;
     // SAFETY: C strings.
     let stream = unsafe { libc::fopen(name.as_ptr(), c"w".as_ptr()) };
@@ -87,19 +99,19 @@ fn measure_all(place: &str, text: *mut u8) -> anyhow::Result<()> {
     // SAFETY: in each call: a buffer of eight bytes that is a C string, a list of one part, a stream that stays open; the
     // descriptor is none, so nothing is transferred. The advice is that which every mapping begins with.
     unsafe {
-        measure("write", place, || libc::write(closed, buffer, 8));
-        measure("read", place, || libc::read(closed, buffer, 8));
-        measure("send", place, || libc::send(closed, buffer, 8, 0));
-        measure("recv", place, || libc::recv(closed, buffer, 8, 0));
-        measure("writev", place, || libc::writev(closed, part, 1));
-        measure("sendmsg", place, || libc::sendmsg(closed, message, 0));
-        measure("syscall(SYS_write)", place, || libc::syscall(libc::SYS_write, closed, buffer, 8usize));
-        measure("fwrite", place, || fwrite_unlocked(buffer, 1, 8, stream));
-        measure("fputs", place, || fputs_unlocked(text.cast(), stream));
-        measure("fprintf", place, || libc::fprintf(stream, c"%s".as_ptr(), text.cast::<c_char>()));
-        measure("madvise", place, || libc::madvise(page, PAGE, libc::MADV_NORMAL));
+        measure(best, "write", place, || libc::write(closed, buffer, 8));
+        measure(best, "read", place, || libc::read(closed, buffer, 8));
+        measure(best, "send", place, || libc::send(closed, buffer, 8, 0));
+        measure(best, "recv", place, || libc::recv(closed, buffer, 8, 0));
+        measure(best, "writev", place, || libc::writev(closed, part, 1));
+        measure(best, "sendmsg", place, || libc::sendmsg(closed, message, 0));
+        measure(best, "syscall(SYS_write)", place, || libc::syscall(libc::SYS_write, closed, buffer, 8usize));
+        measure(best, "fwrite", place, || fwrite_unlocked(buffer, 1, 8, stream));
+        measure(best, "fputs", place, || fputs_unlocked(text.cast(), stream));
+        measure(best, "fprintf", place, || libc::fprintf(stream, c"%s".as_ptr(), text.cast::<c_char>()));
+        measure(best, "madvise", place, || libc::madvise(page, PAGE, libc::MADV_NORMAL));
         if place == "stack" {
-            measure("syscall(SYS_getppid)", "none", || libc::syscall(libc::SYS_getppid));
+            measure(best, "syscall(SYS_getppid)", "none", || libc::syscall(libc::SYS_getppid));
         }
         ensure!(CStr::from_ptr(text.cast()).to_bytes() == &TEXT[..7], "somebody wrote to the buffer");
         libc::fclose(stream);
@@ -116,7 +128,7 @@ fn closed_descriptor() -> anyhow::Result<c_int> {
     Ok(number)
 }
 
-fn measure<T>(call: &str, place: &str, mut make: impl FnMut() -> T) {
+fn measure<T>(best: &mut Costs, call: &'static str, place: &'static str, mut make: impl FnMut() -> T) {
     let batch = || {
         let start = Instant::now();
         for _ in 0..CALLS {
@@ -124,6 +136,6 @@ fn measure<T>(call: &str, place: &str, mut make: impl FnMut() -> T) {
         }
         start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
     };
-    let best = std::iter::repeat_with(batch).take(BATCHES).fold(f64::INFINITY, f64::min);
-    println!("{call}, {place}\t{best:.2}");
+    let cost = best.entry((call, place)).or_insert(f64::INFINITY);
+    *cost = std::iter::repeat_with(batch).take(BATCHES).fold(*cost, f64::min);
 }

@@ -1,8 +1,8 @@
 //! What a checkpoint costs: the time of the access that hits it, beside the least that it could be.
 //!
 //! The least is a fault whose handler opens the same bytes by the same call, and does nothing else, or wakes another process,
-//! too. All are measured in turn, in one process, on the same file; which kind of trip an access was, the counters that the
-//! library shares with the optimizer say, and the kernel says which pages were closed again.
+//! too. All are measured in turn, checkpoint by checkpoint, in one process, on the same file; which kind of trip an access was,
+//! the counters that the library shares with the optimizer say, and the kernel says which pages were closed again.
 
 use std::fs::{self, File};
 use std::io;
@@ -58,38 +58,45 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     for round in 0..ROUNDS {
         // A reader that takes its time lets who is woken fall asleep again.
         let pace = if round % 2 == 0 { Duration::ZERO } else { PACE };
-        let (bare, waking) = bare(&file, length, pace, &sleeper)?;
+        let mut bare = Bare::begin(&file, length, &sleeper)?;
         let mapping = Mapping::of_program(&file, length)?;
         let segment = segment().context("there is no segment: run this under precache-run")?;
         let [mut quiet, mut woken, mut rearmed] = [const { Vec::new() }; 3];
         let mut tripped = Vec::new();
-        for at in (0..length).step_by(STEP) {
-            rest(at, pace);
-            let before = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
-            let time = mapping.touch(at);
-            let after = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
-            if after.0 == before.0 {
-                continue;
-            }
-            ensure!(after.0 == before.0 + 1, "one access was {} trips", after.0 - before.0);
-            tripped.push(at);
-            // The only page that may be closed again is the one that has just ceased to be recent.
-            let fallen = tripped.len().checked_sub(RECENT + 1).map(|index| tripped[index]);
-            let is_rearmed = fallen.is_some_and(|fallen| mapping.is_closed(fallen));
-            if at < LEARNING || at % DISTANCE != 0 {
-                continue;
-            }
-            match (is_rearmed, after.1 > before.1) {
-                (false, false) => quiet.push(time),
-                (false, true) => woken.push(time),
-                (true, false) => rearmed.push(time),
-                (true, true) => {}
+        for checkpoint in (0..length).step_by(DISTANCE) {
+            // Both a moment apart, and each right after its action is set: whatever else happens meets both. Half the file
+            // apart, so that neither finds the processor's caches filled by the other.
+            rest(pace);
+            bare.fault((checkpoint + length / DISTANCE / 2 * DISTANCE) % length, !pace.is_zero())?;
+            rest(pace);
+            action(Some(&bare.others))?;
+            for at in (checkpoint..checkpoint + DISTANCE).step_by(STEP) {
+                let before = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
+                let time = mapping.touch(at);
+                let after = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
+                if after.0 == before.0 {
+                    continue;
+                }
+                ensure!(after.0 == before.0 + 1, "one access was {} trips", after.0 - before.0);
+                tripped.push(at);
+                // The only page that may be closed again is the one that has just ceased to be recent.
+                let fallen = tripped.len().checked_sub(RECENT + 1).map(|index| tripped[index]);
+                let is_rearmed = fallen.is_some_and(|fallen| mapping.is_closed(fallen));
+                if at < LEARNING || at != checkpoint {
+                    continue;
+                }
+                match (is_rearmed, after.1 > before.1) {
+                    (false, false) => quiet.push(time),
+                    (false, true) => woken.push(time),
+                    (true, false) => rearmed.push(time),
+                    (true, true) => {}
+                }
             }
         }
         drop(mapping);
         let counts = json!({ "quiet": quiet.len(), "woken": woken.len(), "rearmed": rearmed.len() });
         let [quiet, woken, rearmed] = [quiet, woken, rearmed].map(median);
-        let [bare, waking] = [bare, waking].map(median);
+        let [bare, waking] = [bare.quiet, bare.waking].map(median);
         println!(
             "{}",
             json!({ "round": round, "bare": bare, "waking": waking, "quiet": quiet, "woken": woken, "rearmed": rearmed,
@@ -160,47 +167,60 @@ impl Drop for Mapping {
     }
 }
 
-/// Lets so much time go by before each checkpoint.
-fn rest(at: usize, pace: Duration) {
+/// Lets so much time go by.
+fn rest(pace: Duration) {
     let begun = Instant::now();
-    while at.is_multiple_of(DISTANCE) && begun.elapsed() < pace {
+    while begun.elapsed() < pace {
         std::hint::spin_loop();
     }
 }
 
 /// Faults whose handler opens what the library would open, and does nothing else; and those whose handler wakes the
 /// sleeper, too.
-fn bare(file: &File, length: usize, pace: Duration, sleeper: &Sleeper) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
-    let mapping = Mapping::closed(file, length)?;
-    let before = action(None)?;
-    let ours = Action { handler: open_next as *const () as usize, ..before };
-    // The flag for the restorer is the C library's; before it has set any action there is none to be had.
-    ensure!(before.restorer != 0, "nobody has set an action for SIGSEGV yet");
-    action(Some(&ours))?;
-    let (mut bare, mut waking) = (Vec::new(), Vec::new());
-    for at in (0..length).step_by(STEP) {
-        rest(at, pace);
-        let (faults, wakes) = (FAULTS.load(Relaxed), WAKES.load(Relaxed));
-        if at.is_multiple_of(WAKE) && !pace.is_zero() {
-            SLEEPER.store(std::ptr::from_ref(sleeper.word).cast_mut(), Relaxed);
-        }
-        let time = mapping.touch(at);
-        let is_meant = SLEEPER.swap(null_mut(), Relaxed).is_null() || WAKES.load(Relaxed) != wakes;
-        if FAULTS.load(Relaxed) != faults && at >= LEARNING && is_meant {
-            if WAKES.load(Relaxed) == wakes { bare.push(time) } else { waking.push(time) }
-        }
-    }
-    action(Some(&before))?;
-    Ok((bare, waking))
+struct Bare<'a> {
+    mapping: Mapping,
+    sleeper: &'a Sleeper,
+    ours: Action,
+    /// The library's.
+    others: Action,
+    quiet: Vec<f64>,
+    waking: Vec<f64>,
 }
 
-static FAULTS: AtomicUsize = AtomicUsize::new(0);
+impl<'a> Bare<'a> {
+    fn begin(file: &File, length: usize, sleeper: &'a Sleeper) -> anyhow::Result<Self> {
+        let others = action(None)?;
+        // The flag for the restorer is the C library's; before it has set any action there is none to be had.
+        ensure!(others.restorer != 0, "nobody has set an action for SIGSEGV yet");
+        let ours = Action { handler: open_next as *const () as usize, ..others };
+        let mapping = Mapping::closed(file, length)?;
+        Ok(Self { mapping, sleeper, ours, others, quiet: Vec::new(), waking: Vec::new() })
+    }
+
+    /// Reads what lies from this checkpoint to the next. Leaves our action in place.
+    fn fault(&mut self, checkpoint: usize, may_wake: bool) -> io::Result<()> {
+        action(Some(&self.ours))?;
+        let wakes = WAKES.load(Relaxed);
+        if checkpoint.is_multiple_of(WAKE) && may_wake {
+            SLEEPER.store(std::ptr::from_ref(self.sleeper.word).cast_mut(), Relaxed);
+        }
+        let time = self.mapping.touch(checkpoint);
+        let is_meant = SLEEPER.swap(null_mut(), Relaxed).is_null() || WAKES.load(Relaxed) != wakes;
+        if is_meant {
+            if WAKES.load(Relaxed) == wakes { self.quiet.push(time) } else { self.waking.push(time) }
+        }
+        for at in (checkpoint..checkpoint + DISTANCE).step_by(STEP).skip(1) {
+            self.mapping.touch(at);
+        }
+        Ok(())
+    }
+}
+
 static WAKES: AtomicUsize = AtomicUsize::new(0);
 /// Whom the handler is to wake.
 static SLEEPER: AtomicPtr<Word> = AtomicPtr::new(null_mut());
 
 extern "C" fn open_next(_signal: i32, info: *const libc::siginfo_t, _context: *const u8) {
-    FAULTS.fetch_add(1, Relaxed);
     // SAFETY: null, or a word that stays mapped.
     if let Some(sleeper) = unsafe { SLEEPER.load(Relaxed).as_ref() }
         && sleeper.take_wake()
