@@ -159,6 +159,8 @@ fn arm(
         method: protect::wanted(settings.protect, length, shared && !writable),
     };
     handler::stand_in::settle_mask();
+    // From the claim on: the child of a handler that forks has it free.
+    let _quiet = sys::Quiet::begin();
     let claim = registry::claim().ok_or(Refusal::TableFull)?;
     if cfg!(feature = "sabotage-guard-before-registration") {
         // SAFETY: the mapping that the program has just made.
@@ -166,7 +168,6 @@ fn arm(
             sys::guard_install(what.start, PAGE as usize).and_then(|()| sys::guard_remove(what.start, PAGE as usize))
         };
     }
-    let _quiet = sys::Quiet::begin();
     // From here on a thread that knows the place already (MAP_FIXED) may trip.
     let held = claim.register(&what);
     let mut turn = held.wait_turn();
@@ -262,12 +263,19 @@ pub fn open_all(why: Refusal) {
 /// Mappings on their way out of the table, from before the call that changes them until after it.
 pub struct Departure {
     leaving: [Option<Leaving>; MAPPINGS],
+    process: i32,
 }
 
 impl Drop for Departure {
     fn drop(&mut self) {
+        // In the child of a handler that forked during the call the places are free, and may be other mappings'.
+        let are_ours = self.process == owner::process();
         for leaving in self.leaving.iter_mut().filter_map(Option::take) {
-            handover::retract(leaving.slot());
+            if are_ours {
+                handover::retract(leaving.slot());
+            } else {
+                core::mem::forget(leaving);
+            }
         }
     }
 }
@@ -281,7 +289,7 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
     }
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
-    let mut departure = Departure { leaving: [const { None }; MAPPINGS] };
+    let mut departure = Departure { leaving: [const { None }; MAPPINGS], process: owner::process() };
     let mut slots = departure.leaving.iter_mut();
     let end = address.saturating_add(length).checked_next_multiple_of(PAGE as usize).unwrap_or(usize::MAX);
     registry::each_overlapping(address, address.saturating_add(length), |held| {

@@ -3,122 +3,199 @@
 use crate::registry;
 use core::ffi::c_void;
 
+/// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
+const LONGEST: usize = 1024;
+
 /// Where a program's memory can lie (`vm.mmap_min_addr`; 47 bits on x86-64).
 const LOWEST: usize = 64 << 10;
 const HIGHEST: usize = 1 << 47;
 
 /// All buffers of one call, as the program names them: they are looked at when they are asked for.
 #[derive(Clone, Copy)]
-pub enum Buffers<'a> {
+pub struct Buffers(Kind);
+
+#[derive(Clone, Copy)]
+enum Kind {
     /// Address and length.
-    One(usize, usize),
-    Lists([&'a [libc::iovec]; 2]),
+    One(*const c_void, usize),
+    List(*const libc::iovec, usize),
+    Lists([(*const libc::iovec, usize); 2]),
     /// With the address that it goes to or comes from, and its control data.
-    Message(&'a [libc::msghdr]),
-    Messages(&'a [libc::mmsghdr]),
+    Message(*const libc::msghdr),
+    Messages(*const libc::mmsghdr, usize),
 }
 
-impl Buffers<'_> {
+impl Buffers {
     #[inline(always)]
     pub fn one(address: *const c_void, length: usize) -> Self {
-        Self::One(address as usize, length)
+        Self(Kind::One(address, length))
     }
 
     /// # Safety
-    /// As [`slice`]; so below.
+    /// As [`slice`], for as long as this is used; so below.
     #[inline(always)]
     pub unsafe fn list(list: *const libc::iovec, count: usize) -> Self {
-        // SAFETY: the caller's promise.
-        Self::Lists([unsafe { slice(list, count) }, &[]])
+        Self(Kind::List(list, count))
     }
 
     /// # Safety
     /// For both lists.
     #[inline(always)]
     pub unsafe fn lists(one: (*const libc::iovec, usize), other: (*const libc::iovec, usize)) -> Self {
-        // SAFETY: the caller's promise.
-        Self::Lists(unsafe { [slice(one.0, one.1), slice(other.0, other.1)] })
+        Self(Kind::Lists([one, other]))
     }
 
     /// # Safety
     /// Null or a message, as sendmsg(2) demands.
     #[inline(always)]
     pub unsafe fn message(message: *const libc::msghdr) -> Self {
-        // SAFETY: the caller's promise.
-        Self::Message(unsafe { slice(message, 1) })
+        Self(Kind::Message(message))
     }
 
     /// # Safety
     /// Null or so many messages, as sendmmsg(2) demands.
     #[inline(always)]
     pub unsafe fn messages(messages: *const libc::mmsghdr, count: usize) -> Self {
-        // SAFETY: the caller's promise.
-        Self::Messages(unsafe { slice(messages, count) })
+        Self(Kind::Messages(messages, count))
     }
 
     /// Whether any of them may lie in an armed mapping: all that most calls ask.
     #[inline(always)]
-    pub fn may_be_armed(&self) -> bool {
-        match *self {
-            Self::One(address, length) => registry::overlaps(address, address.saturating_add(length)),
-            _ => !registry::is_empty() && self.is_any_armed(),
+    pub fn may_be_armed(self) -> bool {
+        // SAFETY: the promises that they were made with.
+        unsafe {
+            match self.0 {
+                Kind::One(address, length) => may_be_armed(address, length),
+                Kind::List(list, count) => may_list_be_armed(list, count),
+                Kind::Lists([one, other]) => may_list_be_armed(one.0, one.1) || may_list_be_armed(other.0, other.1),
+                Kind::Message(message) => may_message_be_armed(message),
+                Kind::Messages(..) => !registry::is_empty() && self.is_any_armed(),
+            }
         }
     }
 
-    #[inline(never)] // One copy is enough for all who ask.
-    fn is_any_armed(&self) -> bool {
-        self.any(|address, length| registry::overlaps(address, address.saturating_add(length)))
+    fn is_any_armed(self) -> bool {
+        let mut is_armed = false;
+        self.each_armed(&mut |_, _| is_armed = true);
+        is_armed
     }
 
     /// Calls `visit` with start and end of each that may lie in an armed mapping.
-    #[inline(never)] // As above.
-    pub fn each_armed(&self, visit: &mut dyn FnMut(usize, usize)) {
-        self.any(|address, length| {
-            let end = address.saturating_add(length);
-            if address < end && registry::overlaps(address, end) {
-                visit(address, end);
+    #[inline(never)] // One copy is enough for all who ask.
+    pub fn each_armed(self, visit: &mut dyn FnMut(usize, usize)) {
+        let mut one = |address: *const c_void, length: usize| {
+            let (start, end) = range(address, length);
+            if start < end && registry::overlaps(start, end) {
+                visit(start, end);
             }
-            false
-        });
-    }
-
-    /// Whether it is so for any address and length; the others are not asked about then.
-    #[inline(always)]
-    fn any(&self, mut is_so: impl FnMut(usize, usize) -> bool) -> bool {
-        match self {
-            Self::One(address, length) => is_so(*address, *length),
-            Self::Lists(lists) => lists.iter().any(|list| any_of_list(list, &mut is_so)),
-            Self::Message(messages) => messages.iter().any(|message| any_of_message(message, &mut is_so)),
-            Self::Messages(messages) => messages.iter().any(|message| any_of_message(&message.msg_hdr, &mut is_so)),
+        };
+        // SAFETY: the promises that they were made with.
+        unsafe {
+            match self.0 {
+                Kind::One(address, length) => one(address, length),
+                Kind::List(list, count) => each_of_list(list, count, &mut one),
+                Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &mut one)),
+                Kind::Message(message) => {
+                    slice(message, 1).iter().for_each(|message| each_of_message(message.0, &mut one))
+                }
+                Kind::Messages(messages, count) => {
+                    // Of more the kernel sends so many (sendmmsg(2)).
+                    let messages = slice(messages, count.min(LONGEST)).iter();
+                    messages.for_each(|message| each_of_message(message.0.msg_hdr, &mut one));
+                }
+            }
         }
     }
 }
 
 #[inline(always)]
-fn any_of_list(list: &[libc::iovec], is_so: &mut impl FnMut(usize, usize) -> bool) -> bool {
-    list.iter().any(|part| is_so(part.iov_base as usize, part.iov_len))
+fn may_be_armed(address: *const c_void, length: usize) -> bool {
+    let (start, end) = range(address, length);
+    registry::overlaps(start, end)
+}
+
+// Nearly every list and message goes through this or `may_message_be_armed`, so what these are given goes in registers, and
+// what calls others is apart from them: saved registers, and a kind of buffers that is looked up in memory, take longer than
+// the look itself.
+#[inline(never)] // One copy is enough for all who ask.
+unsafe fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
+    // SAFETY: what `list` promises.
+    let mut parts = unsafe { parts_of(list, count) }.iter();
+    while let Some(part) = parts.next() {
+        let (start, end) = range(part.0.iov_base, part.0.iov_len);
+        if registry::could_overlap(start, end) {
+            let rest = parts.as_slice();
+            return if rest.is_empty() { registry::does_overlap(start, end) } else { may_any_be_armed(part, rest) };
+        }
+    }
+    false
+}
+
+#[inline(never)]
+fn may_any_be_armed(part: &Unaligned<libc::iovec>, rest: &[Unaligned<libc::iovec>]) -> bool {
+    let is_armed = |part: &Unaligned<libc::iovec>| may_be_armed(part.0.iov_base, part.0.iov_len);
+    is_armed(part) || rest.iter().any(is_armed)
 }
 
 #[inline(always)]
-fn any_of_message(message: &libc::msghdr, is_so: &mut impl FnMut(usize, usize) -> bool) -> bool {
-    // SAFETY: what `message` and `messages` promise.
-    any_of_list(unsafe { slice(message.msg_iov, message.msg_iovlen) }, is_so)
-        || is_so(message.msg_name as usize, message.msg_namelen as usize)
-        || is_so(message.msg_control as usize, message.msg_controllen)
+unsafe fn may_message_be_armed(message: *const libc::msghdr) -> bool {
+    // SAFETY: what `message` promises.
+    let Some(header) = unsafe { slice(message, 1) }.first() else { return false };
+    let header = header.0;
+    let is_elsewhere = |address: *const c_void, length: usize| {
+        let (start, end) = range(address, length);
+        address.is_null() || !registry::could_overlap(start, end)
+    };
+    if is_elsewhere(header.msg_name, header.msg_namelen as usize)
+        && is_elsewhere(header.msg_control, header.msg_controllen)
+    {
+        // SAFETY: as above.
+        unsafe { may_list_be_armed(header.msg_iov, header.msg_iovlen) }
+    } else {
+        Buffers(Kind::Message(message)).is_any_armed()
+    }
 }
 
-/// What a program passes as so many of something.
+#[inline(always)]
+fn range(address: *const c_void, length: usize) -> (usize, usize) {
+    (address as usize, (address as usize).saturating_add(length))
+}
+
+unsafe fn each_of_list(list: *const libc::iovec, count: usize, visit: &mut impl FnMut(*const c_void, usize)) {
+    // SAFETY: what `list` promises.
+    unsafe { parts_of(list, count) }.iter().for_each(|part| visit(part.0.iov_base, part.0.iov_len));
+}
+
+unsafe fn each_of_message(message: libc::msghdr, visit: &mut impl FnMut(*const c_void, usize)) {
+    visit(message.msg_name, message.msg_namelen as usize);
+    visit(message.msg_control, message.msg_controllen);
+    // SAFETY: what `message` and `messages` promise.
+    unsafe { each_of_list(message.msg_iov, message.msg_iovlen, visit) };
+}
+
+/// The buffers of a list; none of one that the kernel refuses, which need not be as long as the program says.
+///
+/// # Safety
+/// As [`slice`], of a list that is not too long.
+#[inline(always)]
+unsafe fn parts_of<'a>(list: *const libc::iovec, count: usize) -> &'a [Unaligned<libc::iovec>] {
+    // SAFETY: the caller's promise.
+    if count > LONGEST { &[] } else { unsafe { slice(list, count) } }
+}
+
+/// At whatever address: the kernel takes them so, and processors read them so (x86-64, arm64).
+#[repr(C, packed)]
+pub struct Unaligned<T>(pub T);
+
+/// What a program passes as so many of something. None at what is plainly no address: the call answers that with EFAULT.
 ///
 /// # Safety
 /// `parts` must be null or point to `count` of them, as the call that it is for demands.
 #[inline]
-pub unsafe fn slice<'a, T>(parts: *const T, count: usize) -> &'a [T] {
-    // The kernel answers a bad address with EFAULT: what is plainly none is left to it. The bits that only an unaligned one
-    // has become the highest, so that one comparison tells both.
-    let above = (parts as usize).wrapping_sub(LOWEST).rotate_right(align_of::<T>().trailing_zeros());
-    if above >= (HIGHEST - LOWEST) / align_of::<T>() {
+pub unsafe fn slice<'a, T>(parts: *const T, count: usize) -> &'a [Unaligned<T>] {
+    if (parts as usize).wrapping_sub(LOWEST) >= HIGHEST - LOWEST {
         return &[];
     }
-    // SAFETY: the caller's promise. IOV_MAX (UIO_MAXIOV for messages) bounds what the kernel takes (readv(2)).
-    unsafe { core::slice::from_raw_parts(parts, count.min(1024)) }
+    // SAFETY: the caller's promise; a packed value is aligned anywhere.
+    unsafe { core::slice::from_raw_parts(parts.cast(), count) }
 }

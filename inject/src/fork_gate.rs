@@ -17,7 +17,7 @@ const PATIENCE: u32 = 100_000;
 /// (pthread_atfork(3)), and no other waits in between.
 pub fn begin() {
     // SAFETY: three functions that stay loaded. Without memory for them it is as without the gate.
-    let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(note_child)) };
 }
 
 /// While this exists nobody forks.
@@ -58,8 +58,8 @@ unsafe extern "C" fn in_parent() {
     GATE.end_fork();
 }
 
-/// The only thread.
-unsafe extern "C" fn in_child() {
+/// In a child that libc has forked, before anything else runs there: the only thread.
+pub extern "C" fn note_child() {
     owner::note_child();
     GATE.reset();
 }

@@ -84,8 +84,8 @@ pub fn connect() -> sys::Result<Connection> {
     // Also for handlers of the program's, which may map, too, or never return.
     let _shut = fork_gate::Shut::begin();
     let (socket, optimizer) = sys::connect(settings::socket())?;
-    // Before a claim: a child that comes past the gate while there is one must know that it is a child.
-    if !owner::establish() {
+    // A child that comes past the gate during a claim must know that it is one.
+    if !owner::is_established() {
         return Err(sys::Error::ENOMEM);
     }
     if owner::is_guest() {
@@ -249,7 +249,7 @@ pub fn describe(segment: &Segment, held: &Held) {
     shared.distance.store(0, Relaxed);
     shared.watches.iter().for_each(clear);
     // What nobody will tell need not be waited for in small steps.
-    if settings::get().is_some_and(|settings| !settings.fetches) {
+    if settings::nobody_fetches() {
         shared.watches.iter().take(1).for_each(Watch::expect_nothing);
     }
     shared.generation.store(held.generation(), Release);

@@ -25,29 +25,29 @@ static WIPED: Page = Page { word: AtomicU32::new(FORKED), process: AtomicI32::ne
 static ESTABLISHED: AtomicBool = AtomicBool::new(false);
 
 fn word() -> Option<&'static AtomicU32> {
-    (ESTABLISHED.load(Acquire) && !cfg!(feature = "sabotage-forks-unnoticed")).then_some(&WIPED.word)
+    (is_established() && !cfg!(feature = "sabotage-forks-unnoticed")).then_some(&WIPED.word)
 }
 
-/// This process owns the copy of our memory that it sees. `false` when the kernel would not tell a child.
-pub fn establish() -> bool {
-    if ESTABLISHED.load(Acquire) {
-        return true;
-    }
+/// From the constructor: this process owns the memory that it sees. Later a vfork child may be the first to map a file, and
+/// would take its parent's memory for its own.
+pub fn establish() {
     // SAFETY: one page, zero at first and therefore in no file: the loader maps it as private anonymous memory (ELF
     // specification, program header: p_memsz beyond p_filesz).
-    if unsafe { sys::wipe_on_fork((&raw const WIPED).addr(), size_of::<Page>()) }.is_err() {
-        return false;
+    if unsafe { sys::wipe_on_fork((&raw const WIPED).addr(), size_of::<Page>()) }.is_ok() {
+        WIPED.process.store(sys::process(), Relaxed);
+        WIPED.word.store(OWNED, Release);
+        ESTABLISHED.store(true, Release);
     }
-    // Two threads that come here at the same time do the same.
-    WIPED.process.store(sys::process(), Relaxed);
-    WIPED.word.store(OWNED, Release);
-    ESTABLISHED.store(true, Release);
-    true
+}
+
+/// Whether the kernel tells a child that it is one.
+pub fn is_established() -> bool {
+    ESTABLISHED.load(Acquire)
 }
 
 /// In a child that libc has forked, before anything else runs there.
 pub fn note_child() {
-    if ESTABLISHED.load(Acquire) {
+    if is_established() {
         WIPED.process.store(sys::process(), Relaxed);
     }
 }

@@ -11,7 +11,7 @@ mod leaving;
 mod lifecycle;
 mod said;
 
-pub use self::brief::{could_lie_above, overlaps};
+pub use self::brief::{could_lie_above, could_overlap, does_overlap, overlaps};
 use self::guards::Guards;
 pub use self::held::{Held, Turn, await_turns};
 pub use self::leaving::{Leaving, await_leaving, leave, left_lately, overlaps_or_leaving};
@@ -71,7 +71,7 @@ static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
 /// Entries in use.
 static IN_USE: AtomicU32 = AtomicU32::new(0);
 
-/// How often a mapping has entered or left the table.
+/// How often a mapping has entered or left the table, or pages of one were closed.
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
 impl Entry {
@@ -186,15 +186,22 @@ pub fn note_change() {
     CHANGES.fetch_add(1, SeqCst);
 }
 
-/// In a forked child, whose only thread this is: nobody else holds anything. Calls `each` for every armed mapping
+/// In a forked child, whose only thread this is: nobody else holds anything, and places in which a thread of the parent was
+/// putting a mapping, or from which it was taking one, are free. Calls `each` for every armed mapping
 /// with its curtain as new.
 pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
     held::reset_after_fork();
+    let mut in_use = 0;
     for (slot, entry) in TABLE.iter().enumerate() {
-        entry.lifecycle.reset_after_fork();
+        if !entry.lifecycle.reset_after_fork() {
+            // Even: out of use.
+            entry.generation.fetch_add(entry.generation.load(Relaxed) & 1, Relaxed);
+            brief::leave(slot);
+            continue;
+        }
+        in_use += 1;
         // The parent has asked for it.
         entry.said.forget_wanted();
-        // What a thread of the parent was taking out is not protected for long, if at all.
         let Some(held) = Held::of(slot, entry) else { continue };
         let mut turn = held.wait_turn();
         turn.curtain().begin_again();
@@ -202,4 +209,5 @@ pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
         drop(turn);
         each(&held);
     }
+    IN_USE.store(in_use, SeqCst);
 }

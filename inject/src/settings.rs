@@ -123,6 +123,11 @@ pub fn get() -> Option<&'static Settings> {
     STORE.ready.load(Acquire).then(|| unsafe { &*STORE.settings.get() })
 }
 
+/// Whether it is certain that nobody fetches: the optimizer only watches.
+pub fn nobody_fetches() -> bool {
+    get().is_some_and(|settings| !settings.fetches)
+}
+
 fn values(key: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
     // SAFETY: written before `ready` was set, not after; callers have asked `get` first, and unset it is empty.
     let (text, length) = unsafe { &*TEXT.0.get() };

@@ -1,9 +1,9 @@
-//! The constructor: looks up the functions that ours stand in front of, reads the settings, puts the inherited mask in
-//! order, and tells the optimizer that the library was loaded. No handler is installed, no descriptor kept, no thread
-//! started before a data file is mapped.
+//! The constructor: looks up the functions that ours stand in front of, notes whose memory this is, reads the settings, puts
+//! the inherited mask in order, and tells the optimizer that the library was loaded. No handler is installed, no descriptor
+//! kept, no thread started before a data file is mapped.
 
 use crate::handler::stand_in;
-use crate::{fork_gate, handover, next, settings};
+use crate::{fork_gate, handover, next, owner, settings};
 use core::ffi::{CStr, c_char};
 
 unsafe extern "C" {
@@ -18,6 +18,7 @@ fn start() {
         return;
     }
     if let Some(value) = variable(c"PRECACHE_READER") {
+        owner::establish();
         // SAFETY: constructors run one after the other, before the program has threads, and this one runs once.
         unsafe { settings::read(value) };
         if settings::get().is_some() {

@@ -43,7 +43,7 @@ fn only_interposers_are_exported() {
          sigprocmask pthread_sigmask sighold sigrelse sigblock sigsetmask siggetmask
          ppoll __ppoll_chk pselect epoll_pwait epoll_pwait2 sigsuspend __sigsuspend sigpause __sigpause __xpg_sigpause
          pthread_attr_setsigmask_np pthread_attr_getsigmask_np
-         execl execlp execle execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp popen
+         execl execlp execle execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp popen _Fork
          write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 vmsplice
          __write __pwrite64 __send __read __pread64
          mq_send mq_timedsend mq_receive mq_timedreceive msgsnd msgrcv

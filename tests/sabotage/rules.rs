@@ -59,7 +59,10 @@ pub const RULES: &[Rule] = &[
     rule("forks-unnoticed", &[("hostile", "22_fork_from_many_threads.c")]),
     rule("ours-is-inherited", &[("hostile", "23_vfork_signals.c")]),
     rule("guests-enrol", &[("hostile", "22_vfork_in_a_forked_child.c")]),
-    rule("settings-undone", &[("hostile", "23_action_set_while_spawning.c")]),
+    rule(
+        "settings-undone",
+        &[("hostile", "23_action_set_while_spawning.c"), ("hostile", "23_handler_set_at_any_moment.c")],
+    ),
     rule("sanitizers-unrecognized", &[("hostile", "24_sanitizer_child.c")]),
     rule("descriptors-kept", &[("hostile", "26_descriptors_are_the_programs.c")]),
     rule("filters-unnoticed", &[("hostile", "27_filter_set_after_start.c")]),

@@ -114,6 +114,22 @@ impl World {
     }
 }
 
+/// A thread unmaps what is armed, and one forks.
+#[test]
+fn a_child_finds_places_free_that_the_parent_was_emptying() {
+    check(|| {
+        let parent = Arc::new(World::with(0, 0, 0));
+        parent.arm();
+        let unmapping = parent.clone();
+        let unmapping = thread::spawn(move || {
+            assert!(unmapping.lifecycle.mark_leaving());
+            unmapping.lifecycle.free();
+        });
+        parent.fork().use_in_child(true);
+        unmapping.join().unwrap();
+    });
+}
+
 /// A thread arms, one trips, and one forks.
 fn arm_and_fork(resets: bool) {
     check(move || {

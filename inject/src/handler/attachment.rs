@@ -39,9 +39,10 @@ fn has_rested() -> bool {
     sys::milliseconds().wrapping_sub(TRIED.load(Relaxed)) >= PERIOD
 }
 
-/// In a forked child: no other thread is looking.
+/// In a forked child: no other thread is looking, and this process has not looked yet (a vfork child adopts without).
 pub fn reset_after_fork() {
     TRYING.store(false, Release);
+    TRIED.store(0, Relaxed);
     LOST.store(0, Relaxed);
 }
 

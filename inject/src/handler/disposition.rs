@@ -1,15 +1,27 @@
 //! What the program wants done on SIGSEGV. It sees this, and not our handler, whenever it asks.
 //!
 //! Kept as the action of the signal that stands in for SIGSEGV ([`super::stand_in`]): of this process alone, as the
-//! kernel keeps actions, even where a vfork child shares all memory with its parent.
+//! kernel keeps actions, even where a vfork child shares all memory with its parent. It is never in force there, for
+//! nothing sends that signal; but a program that is executed inherits whether a signal is ignored. So that SIGSEGV is
+//! ignored is kept as a mark.
 
+mod aside;
+
+pub use self::aside::{Ignored, Withdrawn};
 use super::open_everything;
-use super::stand_in::{self, STAND_IN};
+use super::stand_in::STAND_IN;
 use crate::fork_gate::Shut;
 use crate::sys::{self, Action, SignalSet, bit};
 use crate::{next, owner};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::Refusal;
+
+/// The first of glibc's two own signals, which its calls put into no set: a set has both, if made by other means, or none.
+/// An action that calls no handler and whose mask has one of them is ours: as that of the signal that stands in, it means that
+/// the program ignores SIGSEGV; as that of SIGSEGV, that our handler is not in place for a while.
+const MARK: SignalSet = bit(32);
+
+const IGNORE: Action = Action { handler: libc::SIG_IGN, flags: 0, restorer: 0, mask: 0 };
 
 /// `SA_RESTORER`: the kernel returns from handlers through a function that libc gives (x86-64).
 const SA_RESTORER: u64 = 0x0400_0000;
@@ -40,26 +52,44 @@ pub fn is_virtual() -> bool {
 
 /// What the program wants.
 pub fn get() -> Action {
-    sys::action(STAND_IN).unwrap_or_default()
+    meant_by(sys::action(STAND_IN).unwrap_or_default())
 }
-
-/// How often the program has set it.
-static SETTINGS: AtomicU32 = AtomicU32::new(0);
 
 /// Sets what the program wants and returns what it wanted before.
 pub fn set(wanted: &Action) -> Action {
-    // SAFETY: nothing sends this signal (signal(7)); the handler is the program's own, for the signal that it stands
-    // for.
-    let old = unsafe { sys::set_action(STAND_IN, &with_restorer(wanted)) }.unwrap_or_default();
-    SETTINGS.fetch_add(1, SeqCst);
+    let old = keep_wish(&with_restorer(wanted)).unwrap_or_default();
     accommodate();
     old
 }
 
 /// As the kernel does before it calls a handler with `SA_RESETHAND`.
 pub fn reset(wanted: &Action) {
-    // SAFETY: as in `set`.
-    let _ = unsafe { sys::set_action(STAND_IN, &Action { handler: libc::SIG_DFL, ..*wanted }) };
+    let _ = keep_wish(&Action { handler: libc::SIG_DFL, ..*wanted });
+}
+
+/// Has the kernel keep what the program wants; the answer is what it wanted before.
+#[inline(never)] // One copy is enough for all who ask.
+fn keep_wish(wanted: &Action) -> sys::Result<Action> {
+    let mut kept = *wanted;
+    if wanted.handler == libc::SIG_IGN {
+        kept.mask ^= MARK;
+        // A program that is executed finds SIGSTKFLT ignored if the program ignores that, too.
+        if OWN[0].load(Relaxed) != libc::SIG_IGN {
+            kept.handler = libc::SIG_DFL;
+        }
+    }
+    // SAFETY: nothing sends this signal (signal(7)); the handler is the program's own, for the signal that it stands
+    // for.
+    unsafe { sys::set_action(STAND_IN, &kept) }.map(meant_by)
+}
+
+/// What the program wants if this is kept.
+fn meant_by(kept: Action) -> Action {
+    if is_marked(&kept) { Action { handler: libc::SIG_IGN, mask: kept.mask ^ MARK, ..kept } } else { kept }
+}
+
+fn is_marked(action: &Action) -> bool {
+    action.handler <= libc::SIG_IGN && (action.mask & sys::LIBC_INTERNAL).count_ones() == 1
 }
 
 /// Sets what the program wants for SIGSTKFLT itself and returns what it wanted before.
@@ -75,6 +105,15 @@ pub fn set_own(wanted: Option<&Action>) -> Action {
         handler.store(wanted.handler, Relaxed);
         flags.store(wanted.flags as usize, Relaxed);
         mask.store((wanted.mask & !sys::UNBLOCKABLE) as usize, Relaxed);
+        // How it is kept that SIGSEGV is ignored depends on it.
+        let now = get();
+        if now.handler == libc::SIG_IGN
+            && let Ok(before) = keep_wish(&now)
+            && before != now
+        {
+            // Another thread has set it in between.
+            let _ = keep_wish(&before);
+        }
     }
     old
 }
@@ -88,7 +127,16 @@ pub fn note(handler: usize) {
 pub fn reset_after_fork() {
     INSTALLING.store(false, Release);
     SUSPENDED.store(0, SeqCst);
+    IGNORING.store(0, SeqCst);
     PROCESS.store(owner::process(), Relaxed);
+    end_ignoring();
+}
+
+/// Puts our handler in place again where another thread of the parent was starting a program.
+fn end_ignoring() {
+    if sys::action(libc::SIGSEGV).is_ok_and(|now| is_marked(&now)) {
+        put_in_place(&get());
+    }
 }
 
 /// How many threads are in the middle of what no checkpoint may meet.
@@ -126,87 +174,15 @@ pub fn refusal() -> Option<Refusal> {
     barred.or_else(|| (SUSPENDED.load(SeqCst) != 0).then_some(Refusal::Executing))
 }
 
-/// The program's own actions, in force while this exists. Nothing may be armed.
-struct InForce {
-    kept: Action,
-    /// [`SETTINGS`] at the time.
-    settings: u32,
-}
-
-impl InForce {
-    fn begin(wanted: &Action) -> Option<Self> {
-        let settings = SETTINGS.load(SeqCst);
-        // SAFETY: what the program set for these signals.
-        unsafe {
-            sys::set_action(libc::SIGSEGV, wanted).ok()?;
-            let kept = sys::set_action(STAND_IN, &set_own(None)).unwrap_or(*wanted);
-            Some(Self { kept, settings })
-        }
-    }
-}
-
-impl Drop for InForce {
-    fn drop(&mut self) {
-        // What another thread has set meanwhile is what the program wants now.
-        if SETTINGS.load(SeqCst) == self.settings || cfg!(feature = "sabotage-settings-undone") {
-            // SAFETY: what was in force before.
-            let _ = unsafe { sys::set_action(STAND_IN, &self.kept) };
-        }
-        put_in_place(&get());
-    }
-}
-
-/// While this exists, SIGSEGV and SIGSTKFLT are ignored in truth if the program ignores them: a program that is executed
-/// inherits that.
-pub struct Ignored {
-    _in_force: InForce,
-    _suspended: Suspended,
-}
-
-impl Ignored {
-    /// `None`: the program does not ignore SIGSEGV.
-    pub fn begin() -> Option<Self> {
-        let wanted = is_virtual().then(get).filter(|wanted| wanted.handler == libc::SIG_IGN && is_ours())?;
-        let _suspended = Suspended::begin();
-        Some(Self { _in_force: InForce::begin(&wanted)?, _suspended })
-    }
-}
-
-/// While this exists, or for good if it is forgotten, SIGSEGV is the program's alone, as without us.
-pub struct Withdrawn {
-    mask: SignalSet,
-    _in_force: InForce,
-}
-
-impl Withdrawn {
-    /// Nothing is armed any more. `None`: our handler is not in place, or it stays: another thread may have a fault of ours
-    /// on its way to it.
-    pub fn begin() -> Option<Self> {
-        // One link for each thread, beside the usual two of a folder (proc(5)).
-        let is_alone = || sys::status_at(libc::AT_FDCWD, c"/proc/self/task").is_ok_and(|status| status.st_nlink == 3);
-        let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours() && is_alone();
-        let _in_force = InForce::begin(&is_to_go.then(get)?)?;
-        INSTALLED.store(false, Release);
-        stand_in::stand_back(true);
-        let mask = sys::mask();
-        sys::set_mask(stand_in::program_form(mask));
-        Some(Self { mask, _in_force })
-    }
-}
-
-impl Drop for Withdrawn {
-    fn drop(&mut self) {
-        stand_in::stand_back(false);
-        sys::set_mask(self.mask);
-        INSTALLED.store(true, Release);
-    }
-}
+/// How many threads start a program that is to find SIGSEGV ignored.
+static IGNORING: AtomicU32 = AtomicU32::new(0);
 
 /// The right to install: with all signals blocked, so that no handler waits for the thread that it interrupted, and no fork,
 /// whose child would take our handler for another's.
 struct Installing(#[expect(dead_code, reason = "held for its end")] Shut);
 
 impl Installing {
+    #[inline(never)] // One copy is enough for all who install.
     fn begin() -> Self {
         let shut = Shut::begin();
         while INSTALLING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
@@ -230,6 +206,10 @@ pub fn install() -> Result<(), Refusal> {
     }
     let _installing = Installing::begin();
     if is_virtual() {
+        // A vfork child that was the first to look at what this process inherited has put it in place for itself alone.
+        if refusal().is_none() {
+            end_ignoring();
+        }
         return keep();
     }
     let before = sys::action(libc::SIGSEGV).map_err(|_| Refusal::HandlerLost)?;
@@ -238,9 +218,7 @@ pub fn install() -> Result<(), Refusal> {
     if unseen && !cfg!(feature = "sabotage-raw-handler-taken-over") || !learn_restorer() {
         return Err(Refusal::HandlerLost);
     }
-    // SAFETY: as in `set`; the action was in force for the signal that it stands for.
-    unsafe { sys::set_action(STAND_IN, &before) }.map_err(|_| Refusal::HandlerLost)?;
-    if !put_in_place(&before) {
+    if !take_over(&before) {
         return Err(Refusal::HandlerLost);
     }
     PROCESS.store(sys::process(), Relaxed);
@@ -248,9 +226,19 @@ pub fn install() -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Keeps what is in force as what the program wants, and puts our handler in front of it.
+fn take_over(before: &Action) -> bool {
+    keep_wish(before).is_ok() && put_in_place(before)
+}
+
 /// Whether the kernel would call us: a handler can be installed past every library (Go, Mono).
 pub fn is_ours() -> bool {
     sys::action(libc::SIGSEGV).is_ok_and(|action| action.handler == ours())
+}
+
+/// Whether an action of SIGSEGV is our handler's, or takes its place for a while.
+fn is_known(action: &Action) -> bool {
+    action.handler == ours() || is_marked(action)
 }
 
 /// Looks whether our handler is still in place, and lets go of everything if it is not.
@@ -324,20 +312,27 @@ fn in_front_of(program: &Action) -> Action {
     })
 }
 
+#[inline(never)] // As above.
 fn put_in_place(program: &Action) -> bool {
     // SAFETY: a handler for SA_SIGINFO, and libc's restorer.
     unsafe { sys::set_action(libc::SIGSEGV, &in_front_of(program)) }.is_ok()
 }
 
-/// Runs our handler on the stack that the program's one expects, if it is still in place.
+/// Runs our handler on the stack that the program's one expects, if it is still in place; puts it back for a handler of the
+/// program's. Of several threads that come here the last one to put it in place looks again.
 fn accommodate() {
-    let Ok(now) = sys::action(libc::SIGSEGV) else { return };
-    if now.handler != ours() {
-        let _ = keep();
-        return;
-    }
-    let wanted = get();
-    if in_front_of(&wanted).flags != now.flags {
-        put_in_place(&wanted);
+    while let Ok(now) = sys::action(libc::SIGSEGV) {
+        let wanted = get();
+        let is_right = if !is_known(&now) {
+            let _ = keep();
+            true
+        } else if is_marked(&now) {
+            wanted.handler == libc::SIG_IGN
+        } else {
+            in_front_of(&wanted).flags == now.flags
+        };
+        if is_right || !put_in_place(&wanted) {
+            return;
+        }
     }
 }

@@ -15,16 +15,18 @@ const TRIES: u32 = 8;
 /// Makes `call` with the checkpoints of its buffers out of the way; they are pinned until it has returned.
 #[inline(always)]
 pub fn with(buffers: Buffers, call: impl Fn() -> isize + Copy) -> isize {
+    let changes = registry::changes();
     let is_armed = buffers.may_be_armed();
     if !is_armed {
         let result = call();
-        if !is_bad_address(result) || registry::is_empty() {
+        // Where nothing has been closed meanwhile, it has not failed because of us. To ask for errno takes longer.
+        if result != -1 || registry::changes() == changes {
             return result;
         }
     }
-    // A copy: what is called through a pointer lies in memory, and nothing should where nothing is armed.
-    let call = move || call();
-    slowly(is_armed, buffers, &call)
+    // Copies: what is reached through a pointer lies in memory, and nothing should where nothing is armed.
+    let (buffers, call) = (buffers, move || call());
+    slowly(is_armed, &buffers, &call)
 }
 
 /// Whether a call failed with EFAULT.
@@ -38,9 +40,12 @@ fn is_bad_address(result: isize) -> bool {
 /// (MAP_FIXED), and that was armed.
 #[cold]
 #[inline(never)] // One copy is enough for all calls.
-fn slowly(is_armed: bool, buffers: Buffers, call: &dyn Fn() -> isize) -> isize {
-    match prepare_for_call(&buffers) {
-        Some(ready) if is_armed || ready.opened => call_prepared(ready, &buffers, call),
+fn slowly(is_armed: bool, buffers: &Buffers, call: &dyn Fn() -> isize) -> isize {
+    if !is_armed && !is_bad_address(-1) {
+        return -1;
+    }
+    match prepare_for_call(buffers) {
+        Some(ready) if is_armed || ready.opened => call_prepared(ready, buffers, call),
         // It has gone meanwhile.
         None if is_armed => match call() {
             result if is_bad_address(result) => slowly(false, buffers, call),

@@ -14,7 +14,7 @@ unsafe fn lend(request: *const libc::aiocb) {
     }
     // SAFETY: the caller's promise.
     if let Some(request) = unsafe { slice(request, 1) }.first() {
-        drop(let_go(request.aio_buf as usize, request.aio_nbytes, Some(Refusal::Lent)));
+        drop(let_go(request.0.aio_buf as usize, request.0.aio_nbytes, Some(Refusal::Lent)));
     }
 }
 
@@ -53,8 +53,8 @@ macro_rules! requests {
             fn $name(mode: c_int, list: *const *mut libc::aiocb, count: c_int, event: *mut c_void) -> c_int; missing -1; |next| {
                 // SAFETY: the program's own requests and call.
                 unsafe {
-                    for &request in slice(list, usize::try_from(count).unwrap_or(0)) {
-                        lend(request);
+                    for request in slice(list, usize::try_from(count).unwrap_or(0)) {
+                        lend(request.0);
                     }
                     next(mode, list, count, event)
                 }

@@ -1,7 +1,7 @@
 //! Calls that make, change or pin mappings.
 
 use crate::arming::{Mapped, consider, let_go};
-use crate::{advice, interpose, sys};
+use crate::{advice, interpose, registry, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
 
@@ -52,11 +52,19 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
 }
 
 /// madvise(2) and its kin: 0, or it has failed.
-#[inline(never)] // One copy is enough for all who call this.
-pub fn advise(address: *const c_void, length: usize, number: c_int, call: &dyn Fn() -> c_int) -> c_int {
+#[inline(always)]
+pub fn advise(address: *const c_void, length: usize, number: c_int, call: impl Fn() -> c_int + Copy) -> c_int {
     let (start, end) = (address as usize, (address as usize).saturating_add(length));
+    let concerns_us =
+        registry::could_overlap(start, end) && (CHANGING.contains(&number) || registry::does_overlap(start, end));
+    if concerns_us { advise_armed(start, end, number, &move || call()) } else { call() }
+}
+
+#[cold]
+#[inline(never)] // One copy is enough for all who call this.
+fn advise_armed(start: usize, end: usize, number: c_int, call: &dyn Fn() -> c_int) -> c_int {
     if CHANGING.contains(&number) {
-        return change(Change::Other, address, length, call);
+        return change(Change::Other, start as *const c_void, end - start, call);
     }
     let result = call();
     if let (0, Some(advice)) = (result, advice::of_memory(number)) {
@@ -189,7 +197,7 @@ interpose! {
     /// madvise(2).
     fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        advise(address, length, advice, &|| unsafe { next(address, length, advice) })
+        advise(address, length, advice, move || unsafe { next(address, length, advice) })
     }
 }
 
@@ -197,7 +205,7 @@ interpose! {
     /// posix_madvise(3): an error number, or 0. Its numbers are those of madvise(2), as far as they are of interest here.
     fn posix_madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing libc::ENOSYS; |next| {
         // SAFETY: the program's own call.
-        advise(address, length, advice, &|| unsafe { next(address, length, advice) })
+        advise(address, length, advice, move || unsafe { next(address, length, advice) })
     }
 }
 

@@ -1,11 +1,11 @@
 //! Calls that execute programs: these inherit the mask and the ignored signals that the caller has set, and not what is
-//! in force in its place. A sanitizer build does not inherit our library.
+//! in force in its place. A sanitizer build does not inherit our library. And the fork that no handler is called for.
 
 use crate::handler::disposition::{Ignored, Suspended};
 use crate::handler::stand_in;
 use crate::sanitizer::{self, List, Target};
 use crate::sys::{self, SignalSet};
-use crate::{interpose, settings};
+use crate::{fork_gate, interpose, settings};
 use core::ffi::{c_char, c_int, c_short, c_void};
 use core::mem::MaybeUninit;
 use libc::posix_spawnattr_t;
@@ -185,5 +185,18 @@ interpose! {
     fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void; missing core::ptr::null_mut(); |next| {
         // SAFETY: the program's own call.
         execute(|| unsafe { next(command, mode) })
+    }
+}
+
+interpose! {
+    /// _Fork(3), which calls no handlers (pthread_atfork(3)).
+    #[allow(non_snake_case, reason = "libc's name")]
+    fn _Fork() -> c_int; missing -1; |next| {
+        // SAFETY: the program's own call.
+        let child = unsafe { next() };
+        if child == 0 {
+            fork_gate::note_child();
+        }
+        child
     }
 }

@@ -10,6 +10,9 @@ use precache_contract::segment::MAPPINGS;
 /// First byte and end of the mapping in each slot of the table. Empty: none.
 static SPANS: [[AtomicUsize; 2]; MAPPINGS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAPPINGS];
 
+/// Slots that are looked at together.
+const FEW: usize = 4;
+
 /// Slots from this one on have never been used.
 static TOP: AtomicUsize = AtomicUsize::new(0);
 
@@ -33,20 +36,28 @@ pub fn leave(slot: usize) {
     }
 }
 
-fn spans() -> impl Iterator<Item = (usize, usize)> {
-    let used = SPANS.get(..TOP.load(Acquire)).unwrap_or(&SPANS);
-    used.iter().map(|[start, end]| (start.load(Relaxed), end.load(Relaxed)))
+fn used() -> &'static [[AtomicUsize; 2]] {
+    SPANS.get(..TOP.load(Acquire)).unwrap_or(&SPANS)
 }
 
 /// Whether an armed mapping overlaps the range.
 #[inline(always)]
 pub fn overlaps(start: usize, end: usize) -> bool {
-    could_overlap(start, end) && overlaps_one(start, end)
+    could_overlap(start, end) && does_overlap(start, end)
 }
 
+/// The same as [`overlaps`], of a range that [could](could_overlap).
 #[inline(never)] // One copy is enough for all who ask.
-fn overlaps_one(start: usize, end: usize) -> bool {
-    spans().any(|(armed, until)| armed < end && start < until)
+pub fn does_overlap(start: usize, end: usize) -> bool {
+    let end = end.min(HIGHEST.load(Relaxed));
+    // All are addresses of user space, so a difference is below zero, as its highest bit tells, where the first one is less.
+    let both_less = |[armed, until]: &[AtomicUsize; 2]| {
+        armed.load(Relaxed).wrapping_sub(end) & start.wrapping_sub(until.load(Relaxed))
+    };
+    let is_less = |difference: usize| difference > isize::MAX as usize;
+    // Few programs have more mappings: one branch for so many.
+    let first = SPANS.iter().take(FEW).fold(0, |any, span| any | both_less(span));
+    is_less(first) || TOP.load(Acquire) > FEW && used().iter().any(|span| is_less(both_less(span)))
 }
 
 /// Whether anything that was ever armed could overlap the range.
@@ -62,5 +73,6 @@ pub fn could_lie_above(address: usize) -> bool {
 
 /// Slots whose mapping could hold the address.
 pub fn slots_at(address: usize) -> impl Iterator<Item = usize> {
-    spans().enumerate().filter(move |&(_, (start, end))| (start..end).contains(&address)).map(|(slot, _)| slot)
+    let holds = move |[start, end]: &[AtomicUsize; 2]| (start.load(Relaxed)..end.load(Relaxed)).contains(&address);
+    used().iter().enumerate().filter(move |(_, span)| holds(span)).map(|(slot, _)| slot)
 }

@@ -77,13 +77,15 @@ impl Lifecycle {
         self.state.store(FREE, Release);
     }
 
-    /// In a forked child, whose only thread this is: nobody holds it, and what a thread of the parent was filling in is
-    /// free.
-    pub fn reset_after_fork(&self) {
+    /// In a forked child, whose only thread this is: nobody holds it, and what a thread of the parent was filling in or
+    /// taking out is free. The answer is whether it is armed.
+    pub fn reset_after_fork(&self) -> bool {
         self.holders.store(0, SeqCst);
-        if self.state.load(SeqCst) == CLAIMED {
+        let is_armed = self.state.load(SeqCst) == ARMED;
+        if !is_armed {
             self.state.store(FREE, SeqCst);
         }
+        is_armed
     }
 }
 

@@ -2,9 +2,22 @@
  * children. */
 #include "hostile.h"
 #include <libgen.h>
-#include <linux/landlock.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#if __has_include(<linux/landlock.h>)
+#include <linux/landlock.h>
+#else
+/* Headers older than Linux 5.13. */
+enum { LANDLOCK_CREATE_RULESET_VERSION = 1, LANDLOCK_RULE_PATH_BENEATH = 1 };
+enum { LANDLOCK_ACCESS_FS_WRITE_FILE = 1 << 1, LANDLOCK_ACCESS_FS_READ_FILE = 1 << 2 };
+struct landlock_path_beneath_attr {
+	uint64_t allowed_access;
+	int32_t parent_fd;
+} __attribute__((packed));
+#endif
+#ifndef SYS_landlock_create_ruleset
+enum { SYS_landlock_create_ruleset = 444, SYS_landlock_add_rule, SYS_landlock_restrict_self };
+#endif
 
 /* As Linux 6.12 has it; an older one takes the beginning. */
 struct ruleset {

@@ -1,0 +1,85 @@
+//! Times in which our handler stands aside: nothing is armed then, and SIGSEGV is the program's own in truth.
+
+use super::{
+    IGNORE, IGNORING, INSTALLED, Installing, MARK, PROCESS, Suspended, accommodate, get, is_known, is_ours, is_virtual,
+    put_in_place, set, set_own, take_over,
+};
+use crate::handler::stand_in::{self, STAND_IN};
+use crate::sys::{self, Action, SignalSet};
+use core::sync::atomic::Ordering::*;
+
+/// While this exists SIGSEGV is ignored in truth, as the program wants it: a program that is executed inherits that.
+/// What another thread sets meanwhile is in force at once.
+pub struct Ignored(Suspended);
+
+impl Ignored {
+    /// `None`: the program does not ignore SIGSEGV. Not for signal context: it waits for who installs our handler.
+    pub fn begin() -> Option<Self> {
+        is_virtual().then(get).filter(|wanted| wanted.handler == libc::SIG_IGN)?;
+        let suspended = Suspended::begin();
+        // Nobody puts our handler in place who has not seen that nothing may be armed.
+        let _installing = suspended.is_ours.then(Installing::begin);
+        if !is_known(&sys::action(libc::SIGSEGV).ok()?) {
+            return None;
+        }
+        if suspended.is_ours {
+            IGNORING.fetch_add(1, SeqCst);
+        }
+        // SAFETY: ignoring calls nothing.
+        let _ = unsafe { sys::set_action(libc::SIGSEGV, &Action { mask: MARK, ..IGNORE }) };
+        accommodate();
+        Some(Self(suspended))
+    }
+}
+
+impl Drop for Ignored {
+    fn drop(&mut self) {
+        if cfg!(feature = "sabotage-settings-undone") {
+            set(&IGNORE);
+        }
+        let _installing = self.0.is_ours.then(Installing::begin);
+        if !self.0.is_ours || IGNORING.fetch_sub(1, SeqCst) <= 1 {
+            put_in_place(&get());
+            accommodate();
+        }
+    }
+}
+
+/// While this exists, or for good if it is forgotten, SIGSEGV is the program's alone, as without us.
+pub struct Withdrawn {
+    mask: SignalSet,
+}
+
+impl Withdrawn {
+    /// Nothing is armed any more. `None`: our handler is not in place, or it stays: another thread may have a fault of ours
+    /// on its way to it.
+    pub fn begin() -> Option<Self> {
+        // One link for each thread, beside the usual two of a folder (proc(5)).
+        let is_alone = || sys::status_at(libc::AT_FDCWD, c"/proc/self/task").is_ok_and(|status| status.st_nlink == 3);
+        let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours() && is_alone();
+        let wanted = is_to_go.then(get)?;
+        // SAFETY: what the program set for these signals.
+        unsafe {
+            sys::set_action(libc::SIGSEGV, &wanted).ok()?;
+            let _ = sys::set_action(STAND_IN, &set_own(None));
+        }
+        INSTALLED.store(false, Release);
+        stand_in::stand_back(true);
+        let mask = sys::mask();
+        sys::set_mask(stand_in::program_form(mask));
+        Some(Self { mask })
+    }
+}
+
+impl Drop for Withdrawn {
+    fn drop(&mut self) {
+        stand_in::stand_back(false);
+        sys::set_mask(self.mask);
+        // A handler of the program's may have set others meanwhile.
+        if let (Ok(wanted), Ok(own)) = (sys::action(libc::SIGSEGV), sys::action(STAND_IN)) {
+            set_own(Some(&own));
+            take_over(&wanted);
+        }
+        INSTALLED.store(true, Release);
+    }
+}
