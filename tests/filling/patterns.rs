@@ -35,17 +35,20 @@ fn slow_flat() -> SlowStorage {
     SlowStorage::mount(flat_file(256).parent().unwrap(), &["--latency=1ms", "--bandwidth=800M"])
 }
 
-/// That of what was read much was fetched ahead, how much depends on who else uses the machine; and not much was fetched
-/// beside it.
-fn assert_served((fetched, report): (Option<u64>, Report), bytes: u64, most: f64) {
-    assert!(report.of_file("requested") as f64 > 0.25 * bytes as f64, "{:#}", report.0);
-    assert!(fetched.is_none_or(|f| f as f64 <= most * bytes as f64), "{fetched:?} for {bytes}: {:#}", report.0);
+/// That of what was read, one part in so many of the file, much was fetched ahead, and not much beside it. How much is
+/// ahead depends on who else uses the machine; what is not, the kernel reads with the gaps around it.
+fn assert_served((fetched, report): (Option<u64>, Report), bytes: u64, one_of: u64, most: f64) {
+    let (requested, ahead) = (report.of_file("requested"), report.of_file("fetched").min(bytes));
+    assert!(requested as f64 > 0.25 * bytes as f64, "{:#}", report.0);
+    assert!(requested as f64 <= most * bytes as f64, "{:#}", report.0);
+    let allowed = (most * bytes as f64) as u64 + (bytes - ahead) * (one_of - 1);
+    assert!(fetched.is_none_or(|fetched| fetched <= allowed), "{fetched:?}, allowed {allowed}: {:#}", report.0);
 }
 
 #[test]
 fn strided_records_are_fetched_without_the_gaps() {
-    assert_served(flat("--stride 800K --record 200K"), (256 << 20) / 4, 1.3);
-    assert_served(flat("--stride 400K --record 200K"), (256 << 20) / 2, 1.3);
+    assert_served(flat("--stride 800K --record 200K"), (256 << 20) / 4, 4, 1.3);
+    assert_served(flat("--stride 400K --record 200K"), (256 << 20) / 2, 2, 1.3);
 }
 
 /// As workers that share a file batch by batch.
@@ -54,7 +57,12 @@ fn long_records_are_fetched_without_the_gaps() {
     let file = flat_file(256);
     let (folder, name) = (file.parent().unwrap(), file.file_name().unwrap().to_str().unwrap());
     let options = ["--size=4M", "--distance=1M"];
-    assert_served(read(folder, "map-reader", name, "--stride 12800K --record 3200K", &options), (256 << 20) / 4, 1.7);
+    assert_served(
+        read(folder, "map-reader", name, "--stride 12800K --record 3200K", &options),
+        (256 << 20) / 4,
+        4,
+        1.7,
+    );
 }
 
 /// Each of them leaves out what the others read, together they leave out nothing.
@@ -67,14 +75,14 @@ fn threads_that_take_turns_are_served() {
     ];
     let (left, report) = Program::new(words).under(&[]);
     assert!(left.status.success(), "{left:?}");
-    assert_served((storage.bytes_of("flat-256M"), report), 256 << 20, 1.01);
+    assert_served((storage.bytes_of("flat-256M"), report), 256 << 20, 1, 1.01);
 }
 
 #[test]
 fn skipped_records_of_a_database_are_not_fetched() {
     let database = lmdb(384);
     let rank = read(&database, "lmdb-reader", "", "--pattern skipping --processes 4 --rank 1", &[]);
-    assert_served(rank, (384 << 20) / 4, 1.4);
+    assert_served(rank, (384 << 20) / 4, 4, 1.4);
 }
 
 #[test]
@@ -87,7 +95,7 @@ fn ranks_that_skip_together_fetch_every_byte_once() {
 #[test]
 fn backward_readers_are_fetched_for() {
     for arguments in ["--backwards", "--backwards --record 4K", "--backwards --record 300K"] {
-        assert_served(flat(arguments), 256 << 20, 1.01);
+        assert_served(flat(arguments), 256 << 20, 1, 1.01);
     }
 }
 

@@ -32,7 +32,7 @@ impl Filling {
             }
             Some(Way::Read) => (vec![Way::Read], Choice::new([Way::Read.contender()])),
             Some(way) => {
-                let reserve = Contender { chunks: 0, handicap: 1.0 };
+                let reserve = Contender { chunks: [0; 2], handicap: 1.0 };
                 (vec![way, Way::Read], Choice::new([way.contender(), reserve]))
             }
         };
@@ -69,11 +69,14 @@ impl Filling {
         self.choice().send(index, now);
     }
 
-    /// A chunk of so many bytes has come in.
+    /// So many bytes were brought in.
+    pub fn bring(&self, way: Way, bytes: u64) {
+        self.bytes[self.index(way)].fetch_add(bytes, Relaxed);
+    }
+
+    /// A chunk of so many bytes, sent this way, has come in.
     pub fn answer(&self, way: Way, bytes: u64, now: Duration) {
-        let index = self.index(way);
-        self.bytes[index].fetch_add(bytes, Relaxed);
-        self.choice().answer(index, bytes, now);
+        self.choice().answer(self.index(way), bytes, now);
     }
 
     /// A chunk that was cached already: it says nothing of the engine.

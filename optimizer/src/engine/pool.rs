@@ -292,13 +292,19 @@ impl Flight<'_> {
         match result {
             Ok(way) if job.file.residency.was_cached(bytes, now.saturating_sub(sent), has_waited) => {
                 job.account.cached.fetch_add(bytes, Relaxed);
-                job.file.filling.take_back(way, now);
+                if way == self.way {
+                    job.file.filling.take_back(way, now);
+                }
                 job.tell_cached();
             }
             Ok(way) => {
                 job.account.fetched.fetch_add(bytes, Relaxed);
                 job.lacking.iter().for_each(|part| job.file.kept.add(part.clone()));
-                job.file.filling.answer(way, bytes, now);
+                job.file.filling.bring(way, bytes);
+                // What took another's place shows nothing of either.
+                if way == self.way {
+                    job.file.filling.answer(way, bytes, now);
+                }
                 let in_flight = state.lanes.in_flight();
                 state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });
             }

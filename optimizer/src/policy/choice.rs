@@ -1,21 +1,36 @@
 //! Which of several ways to fill is the best on this file: each is tried on chunks that a reader needs anyway.
 //!
 //! What counts is the rate at which a way delivered while it had requests in flight, less a handicap for what the rate does
-//! not show (a copy, a thread) and for the chance that a short trial was lucky. What was chosen is held against what the
-//! others showed for as long as it is in use: on a busy machine, luck in a trial of milliseconds is common.
+//! not show (a copy, a thread). A trial of milliseconds is decided by luck where the processors are busy, and a long one of
+//! a slow way keeps the reader waiting: so a short trial of all only leaves out what is far behind, and the rest are tried
+//! again, longer. What was chosen is measured for as long as it is in use; if it falls behind what another showed, or after
+//! ever longer pauses, those that were not far behind are tried once more, for the storage may be another by then.
 
 use std::time::Duration;
 
-/// What was chosen is measured over so many times its trial.
+/// Who delivers less than one of so many parts of what the best does is not tried again.
+const NEAR: f64 = 4.0;
+/// What was chosen is measured over so many times its longer trial.
 const SPELL: u32 = 2;
-/// It is left for another that was so many times as fast in its own trial.
+/// Another one that was so many times as fast in its trial is reason to try them all again; one that is so many times as
+/// slow as another need not be tried to the end.
 const CLEARLY: f64 = 1.5;
+/// What a part of a trial shows, of so many parts.
+const PART: u32 = 3;
+/// What was chosen is left for one that is so many times as fast in the same trial.
+const FASTER: f64 = 1.1;
+/// Bytes until they are tried again, and how many times as many it is from then on.
+const PAUSE: u64 = 2 << 30;
+const LONGER: u64 = 4;
 
-/// One way, before its trial.
+/// A longer trial is so many times what is in flight, at least: what others sent before stands in front of the first.
+const QUEUES: u32 = 2;
+
+/// One way, before its trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Contender {
-    /// Chunks that it is tried on; 0: only where no other works.
-    pub chunks: u32,
+    /// Chunks that it is tried on at first, and later; 0: only where no other works.
+    pub chunks: [u32; 2],
     /// How many times as fast as another without one it must be.
     pub handicap: f64,
 }
@@ -31,15 +46,26 @@ struct Spell {
     load: u32,
 }
 
+impl Spell {
+    /// Bytes per second.
+    fn rate(&self) -> f64 {
+        self.bytes as f64 / self.busy.as_secs_f64().max(1e-6)
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Trial {
     contender: Contender,
+    /// Chunks of the trial that is on, 0 between trials, and how many of them were sent.
+    chunks: u32,
     sent: u32,
     in_flight: u32,
+    /// Those of them that were sent before the trial began.
+    earlier: u32,
     /// When the requests in flight began to be some.
     busy_since: Duration,
     spell: Spell,
-    /// Mean of requests in flight in its trial.
+    /// Mean of requests in flight in its first trial.
     load: u32,
     /// Bytes per second, as it has shown them last.
     rate: Option<f64>,
@@ -50,14 +76,63 @@ impl Trial {
     fn of(contender: Contender) -> Self {
         Self {
             contender,
+            chunks: contender.chunks[0],
             sent: 0,
             in_flight: 0,
+            earlier: 0,
             busy_since: Duration::ZERO,
             spell: Spell::default(),
             load: 0,
             rate: None,
             failed: false,
         }
+    }
+
+    /// Another trial.
+    fn begin(&mut self) {
+        (self.chunks, self.sent, self.earlier) = (self.contender.chunks[1], 0, self.in_flight);
+        self.spell = Spell::default();
+    }
+
+    /// What is compared, once it is known; of those that can be compared.
+    fn merit(&self) -> Option<f64> {
+        self.rate.filter(|_| !self.failed && self.contender.chunks[0] > 0).map(|rate| rate / self.contender.handicap)
+    }
+
+    /// A chunk that was in flight has come in; whether it counts.
+    fn land(&mut self, bytes: u64, now: Duration) -> bool {
+        if self.earlier == 0 {
+            self.spell.bytes += bytes;
+            self.spell.answered += 1;
+            self.spell.load += self.in_flight;
+            self.spell.busy += now.saturating_sub(self.busy_since);
+        }
+        self.in_flight -= 1;
+        self.busy_since = now;
+        let is_earlier = self.earlier > 0;
+        self.earlier = self.earlier.saturating_sub(1);
+        !is_earlier
+    }
+
+    /// All has come in, or enough to tell that it is not the best.
+    fn is_over(&self, best: f64) -> bool {
+        let is_behind = || self.spell.rate() / self.contender.handicap * CLEARLY < best;
+        self.spell.answered >= self.chunks || self.spell.answered >= self.chunks.div_ceil(PART) && is_behind()
+    }
+
+    /// Takes the rate from what came in; whether that says anything.
+    fn measure(&mut self) -> bool {
+        let spell = std::mem::take(&mut self.spell);
+        let load = spell.load / spell.answered.max(1);
+        if self.rate.is_none() {
+            self.load = load;
+        }
+        // Readers want much less than in the first trial: the rate is theirs.
+        let tells = 2 * load >= self.load;
+        if tells {
+            self.rate = Some(spell.rate());
+        }
+        tells
     }
 }
 
@@ -68,14 +143,25 @@ pub struct Choice {
     chosen: Option<usize>,
     /// Nothing has come in since that was chosen: what was sent before stands in front.
     is_fresh: bool,
+    /// Only the first, short trials have been made.
+    is_early: bool,
+    /// The best that these trials have shown so far.
+    best: f64,
+    /// Bytes that came in since the last trials, and with how many there are others.
+    since: u64,
+    pause: u64,
 }
 
 impl Choice {
     /// Among these, at least one; the first, if it is the only one to be tried.
     pub fn new(contenders: impl IntoIterator<Item = Contender>) -> Self {
-        let trials: Vec<_> = contenders.into_iter().map(Trial::of).collect();
-        let tried = trials.iter().filter(|trial| trial.contender.chunks > 0).count();
-        Self { trials, chosen: (tried <= 1).then_some(0), is_fresh: false }
+        let mut trials: Vec<_> = contenders.into_iter().map(Trial::of).collect();
+        let is_alone = trials.iter().filter(|trial| trial.chunks > 0).count() <= 1;
+        if is_alone {
+            trials.iter_mut().for_each(|trial| trial.chunks = 0);
+        }
+        let chosen = is_alone.then_some(0);
+        Self { trials, chosen, is_fresh: false, is_early: true, best: 0.0, since: 0, pause: PAUSE }
     }
 
     /// The way that all were found to be slower than, once that is known.
@@ -89,14 +175,16 @@ impl Choice {
 
     /// The way for the next chunk.
     pub fn next(&self) -> usize {
-        if let Some(chosen) = self.chosen {
-            return chosen;
-        }
-        let usable = |(_, trial): &(usize, &Trial)| !trial.failed;
-        let untried =
-            self.trials.iter().enumerate().filter(usable).find(|(_, trial)| trial.sent < trial.contender.chunks);
-        // All are on their way, and the last answers are awaited: the first one goes on meanwhile.
-        untried.or_else(|| self.trials.iter().enumerate().find(usable)).map_or(0, |(way, _)| way)
+        let is_untried = |way: &usize| self.trials[*way].sent < self.trials[*way].chunks;
+        let is_awaited = || self.trials.iter().any(|trial| trial.chunks > 0 && trial.sent >= trial.chunks);
+        let untried = match self.chosen {
+            // One after the other, so that each need not be tried to the end if it is slower than the one before.
+            Some(_) if is_awaited() => None,
+            chosen => chosen.filter(is_untried).or_else(|| (0..self.trials.len()).find(is_untried)),
+        };
+        // The last answers are awaited: the best so far goes on meanwhile.
+        let usable = || self.trials.iter().position(|trial| !trial.failed);
+        untried.or(self.chosen).or_else(usable).unwrap_or(0)
     }
 
     /// A chunk is sent this way now.
@@ -107,251 +195,110 @@ impl Choice {
         }
         trial.sent += 1;
         trial.in_flight += 1;
-    }
-
-    /// A chunk has come in, in this way.
-    pub fn answer(&mut self, way: usize, bytes: u64, now: Duration) {
-        if self.settle(way, bytes, now) {
-            self.choose();
+        if trial.chunks > 0 && !self.is_early {
+            trial.chunks = trial.chunks.max(QUEUES * (trial.in_flight - trial.earlier.min(trial.in_flight)));
         }
     }
 
     /// A chunk that was sent this way was there already: another one is tried for it.
     pub fn take_back(&mut self, way: usize, now: Duration) {
         let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return };
-        trial.sent -= 1;
+        trial.sent = trial.sent.saturating_sub(1);
         trial.in_flight -= 1;
+        trial.earlier = trial.earlier.min(trial.in_flight);
         if trial.in_flight > 0 {
             trial.spell.busy += now.saturating_sub(trial.busy_since);
         }
         trial.busy_since = now;
     }
 
+    /// A chunk has come in, in this way.
+    pub fn answer(&mut self, way: usize, bytes: u64, now: Duration) {
+        let is_chosen = self.chosen == Some(way);
+        let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return };
+        self.since += bytes;
+        if !trial.land(bytes, now) {
+            return;
+        }
+        if trial.chunks > 0 {
+            if trial.is_over(self.best) {
+                trial.chunks = 0;
+                trial.measure();
+                if !self.is_early {
+                    self.best = self.best.max(trial.merit().unwrap_or(0.0));
+                }
+                self.compare();
+            }
+        } else if !is_chosen || std::mem::take(&mut self.is_fresh) {
+            trial.spell = Spell::default();
+        } else if trial.spell.answered >= SPELL * trial.contender.chunks[1].max(1) && trial.measure() {
+            self.reconsider(way);
+        }
+    }
+
     /// The way does not work on this file: it is not taken again.
     pub fn fail(&mut self, way: usize, now: Duration) {
-        self.settle(way, 0, now);
         if let Some(trial) = self.trials.get_mut(way) {
-            trial.failed = true;
+            if trial.in_flight > 0 {
+                trial.land(0, now);
+            }
+            (trial.failed, trial.chunks) = (true, 0);
         }
         if self.chosen == Some(way) {
             self.chosen = None;
         }
-        self.choose();
+        self.compare();
     }
 
-    /// Whether the rate of this way is known anew.
-    fn settle(&mut self, way: usize, bytes: u64, now: Duration) -> bool {
-        let is_chosen = self.chosen == Some(way);
-        let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return false };
-        trial.spell.bytes += bytes;
-        trial.spell.answered += 1;
-        trial.spell.load += trial.in_flight;
-        trial.spell.busy += now.saturating_sub(trial.busy_since);
-        trial.in_flight -= 1;
-        trial.busy_since = now;
-        if is_chosen && std::mem::take(&mut self.is_fresh) || !is_chosen && trial.rate.is_some() {
-            trial.spell = Spell::default();
-            return false;
-        }
-        if trial.spell.answered < trial.contender.chunks.max(1) * if is_chosen { SPELL } else { 1 } {
-            return false;
-        }
-        let spell = std::mem::take(&mut trial.spell);
-        let load = spell.load / spell.answered;
-        match trial.rate {
-            None => trial.load = load,
-            // Readers want much less than in the trial: the rate is theirs.
-            Some(_) if 2 * load < trial.load => return false,
-            Some(_) => {}
-        }
-        trial.rate = Some(spell.bytes as f64 / spell.busy.as_secs_f64().max(1e-6));
-        true
-    }
-
-    /// Takes the best, once all have shown their rates. Another one only if it is clearly better.
-    fn choose(&mut self) {
-        let mut best: Option<(usize, f64)> = None;
-        let in_trial = |trial: &Trial| !trial.failed && trial.contender.chunks > 0;
-        for (way, trial) in self.trials.iter().enumerate().filter(|(_, trial)| in_trial(trial)) {
-            let Some(rate) = trial.rate.map(|rate| rate / trial.contender.handicap) else { return };
-            let rate = if self.chosen == Some(way) { rate * CLEARLY } else { rate };
-            if best.is_none_or(|(_, other)| rate > other) {
-                best = Some((way, rate));
-            }
+    /// Takes the best, once all trials are over, and tries longer what came near it in short ones.
+    fn compare(&mut self) {
+        if self.trials.iter().any(|trial| trial.chunks > 0) {
+            return;
         }
         let before = self.chosen;
+        let merits = self.trials.iter().enumerate().filter_map(|(way, trial)| Some((way, trial.merit()?)));
+        let mut best: Option<(usize, f64)> = None;
+        for (way, merit) in merits {
+            let merit = if before == Some(way) { merit * FASTER } else { merit };
+            if best.is_none_or(|(_, other)| merit > other) {
+                best = Some((way, merit));
+            }
+        }
         self.chosen = best.map(|(way, _)| way).or(before);
         self.is_fresh |= self.chosen != before;
+        self.since = 0;
+        if std::mem::take(&mut self.is_early) {
+            self.try_again();
+        }
+    }
+
+    /// What was chosen is measured anew.
+    fn reconsider(&mut self, chosen: usize) {
+        let merit = self.trials[chosen].merit().unwrap_or(f64::MAX);
+        if self.trials.iter().filter_map(Trial::merit).any(|other| other > merit * CLEARLY) {
+            self.try_again();
+        } else if self.since >= self.pause {
+            self.pause = self.pause.saturating_mul(LONGER);
+            self.try_again();
+        }
+    }
+
+    /// Begins another trial of what is in use and those that were not far behind, if there are any.
+    fn try_again(&mut self) {
+        let best = self.trials.iter().filter_map(Trial::merit).fold(0.0, f64::max);
+        let is_near = |merit: f64| merit * NEAR >= best;
+        let near = self
+            .trials
+            .iter_mut()
+            .enumerate()
+            .filter(|(way, trial)| trial.merit().is_some_and(|merit| is_near(merit) || self.chosen == Some(*way)));
+        let near: Vec<_> = near.map(|(_, trial)| trial).collect();
+        if near.len() > 1 {
+            self.best = 0.0;
+            near.into_iter().for_each(Trial::begin);
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const CHUNK: u64 = 128 << 10;
-    const TRIAL: u32 = 12;
-    const HANDICAP: f64 = 1.25;
-
-    /// So many, each but the first with a handicap.
-    fn among(ways: usize) -> Choice {
-        let handicap = |way| if way == 0 { 1.0 } else { HANDICAP };
-        Choice::new((0..ways).map(|way| Contender { chunks: TRIAL, handicap: handicap(way) }))
-    }
-
-    fn send(choice: &mut Choice, now: Duration) -> usize {
-        let way = choice.next();
-        choice.send(way, now);
-        way
-    }
-
-    /// Sends chunks, `depth` at a time; a chunk takes each way its time. Returns the ways taken.
-    fn fill(choice: &mut Choice, times: &[u64], depth: usize, chunks: usize) -> Vec<usize> {
-        let (mut now, mut taken) = (0, Vec::new());
-        for _ in 0..chunks.div_ceil(depth) {
-            let sent: Vec<usize> = (0..depth).map(|_| send(choice, Duration::from_micros(now))).collect();
-            for &way in &sent {
-                now += times[way];
-                choice.answer(way, CHUNK, Duration::from_micros(now));
-            }
-            taken.extend(sent);
-            // The reader computes.
-            now += 5000;
-        }
-        taken
-    }
-
-    proptest! {
-        /// The fastest is found, or one that is hardly slower and comes before it; the trial is short.
-        #[test]
-        fn finds_the_fastest(times in prop::collection::vec(50u64..2000, 1..5), depth in 1usize..5) {
-            let mut choice = among(times.len());
-            let taken = fill(&mut choice, &times, depth, 200);
-            let chosen = choice.chosen().unwrap();
-            let least = *times.iter().min().unwrap();
-            prop_assert!(times[chosen] as f64 <= least as f64 * HANDICAP + 1.0, "{chosen} of {times:?}");
-            let trial = TRIAL as usize * times.len() + depth;
-            prop_assert!(taken[trial.min(taken.len())..].iter().all(|&way| way == chosen));
-        }
-    }
-
-    /// The slower one is not taken for the faster one because what it was tried on was there already.
-    #[test]
-    fn what_was_there_already_says_nothing() {
-        let mut choice = among(2);
-        for now in (0..50).map(|n| Duration::from_micros(n * 10)) {
-            assert_eq!(send(&mut choice, now), 0);
-            choice.take_back(0, now + Duration::from_micros(5));
-        }
-        fill(&mut choice, &[900, 100], 2, 60);
-        assert_eq!(choice.chosen(), Some(1));
-    }
-
-    #[test]
-    fn a_way_that_does_not_work_is_left() {
-        let mut choice = among(2);
-        assert_eq!(send(&mut choice, Duration::ZERO), 0);
-        choice.fail(0, Duration::ZERO);
-        assert!((0..20).all(|_| send(&mut choice, Duration::ZERO) == 1));
-    }
-
-    #[test]
-    fn the_reserve_is_taken_when_nothing_else_works() {
-        let mut choice = Choice::new([12, 0].map(|chunks| Contender { chunks, handicap: 1.0 }));
-        fill(&mut choice, &[900, 100], 2, 60);
-        assert_eq!(choice.chosen(), Some(0));
-        choice.fail(0, Duration::from_secs(1));
-        assert_eq!(choice.next(), 1);
-    }
-
-    #[test]
-    fn the_chosen_one_may_stop_working() {
-        let mut choice = among(2);
-        fill(&mut choice, &[100, 900], 2, 60);
-        assert_eq!(choice.chosen(), Some(0));
-        choice.fail(0, Duration::from_secs(1));
-        assert_eq!(send(&mut choice, Duration::from_secs(1)), 1);
-    }
-
-    /// Sends chunks, `depth` in flight all the time; they come one after the other, each way in its time.
-    fn go_on(choice: &mut Choice, now: &mut u64, time: impl Fn(usize) -> u64, depth: usize, chunks: usize) {
-        let mut flying: std::collections::VecDeque<_> =
-            (0..depth).map(|_| send(choice, Duration::from_micros(*now))).collect();
-        for _ in 0..chunks {
-            let way = flying.pop_front().unwrap();
-            *now += time(way);
-            flying.push_back(send(choice, Duration::from_micros(*now)));
-            choice.answer(way, CHUNK, Duration::from_micros(*now));
-        }
-        for way in flying {
-            choice.take_back(way, Duration::from_micros(*now));
-        }
-    }
-
-    #[test]
-    fn luck_in_the_trial_is_found_out() {
-        let (mut choice, mut now) = (among(3), 0);
-        go_on(&mut choice, &mut now, |way| [500, 300, 20][way], 4, 60);
-        assert_eq!(choice.chosen(), Some(2));
-        go_on(&mut choice, &mut now, |way| [500, 300, 2000][way], 4, 100);
-        assert_eq!(choice.chosen(), Some(0));
-        // The storage becomes slower for all, and hardly faster.
-        go_on(&mut choice, &mut now, |_| 1000, 4, 1000);
-        let chosen = choice.chosen();
-        go_on(&mut choice, &mut now, |way| 900 + 100 * u64::from(Some(way) == chosen), 4, 1000);
-        assert_eq!(choice.chosen(), chosen);
-    }
-
-    /// What was sent before the change says nothing of what was chosen.
-    #[test]
-    fn a_long_queue_does_not_make_the_choice_alternate() {
-        let (mut choice, mut now) = (among(2), 0);
-        go_on(&mut choice, &mut now, |way| [1000, 200][way], 4, 30);
-        assert_eq!(choice.chosen(), Some(1));
-        for _ in 0..30 {
-            go_on(&mut choice, &mut now, |way| [1000, 200][way], 64, 100);
-            assert_eq!(choice.chosen(), Some(1));
-        }
-        let mut taken = Vec::new();
-        for _ in 0..60 {
-            go_on(&mut choice, &mut now, |way| [1000, 5000][way], 64, 100);
-            taken.extend(choice.chosen());
-        }
-        taken.dedup();
-        assert!(taken.ends_with(&[0]) && taken.len() <= 2, "{taken:?}");
-    }
-
-    /// What little a reader wants comes at the reader's rate.
-    #[test]
-    fn a_reader_that_wants_little_changes_nothing() {
-        let mut choice = among(2);
-        fill(&mut choice, &[100, 200], 8, 60);
-        assert_eq!(choice.chosen(), Some(0));
-        fill(&mut choice, &[900, 200], 1, 400);
-        assert_eq!(choice.chosen(), Some(0));
-        fill(&mut choice, &[900, 200], 8, 400);
-        assert_eq!(choice.chosen(), Some(1));
-    }
-
-    /// Also when requests are in flight all the time.
-    #[test]
-    fn a_busy_mount_decides_too() {
-        let mut choice = among(2);
-        let mut flying = std::collections::VecDeque::new();
-        for now in (0..100).map(|n| Duration::from_micros(n * 10)) {
-            flying.push_back(send(&mut choice, now));
-            if flying.len() > 16 {
-                choice.answer(flying.pop_front().unwrap(), CHUNK, now);
-            }
-        }
-        assert!(choice.chosen().is_some());
-    }
-
-    #[test]
-    fn equals_are_decided_by_their_order() {
-        let mut choice = among(3);
-        fill(&mut choice, &[100, 98, 95], 4, 80);
-        assert_eq!(choice.chosen(), Some(0));
-    }
-}
+mod tests;

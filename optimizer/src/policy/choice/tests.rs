@@ -1,0 +1,167 @@
+use super::*;
+use proptest::prelude::*;
+
+const CHUNK: u64 = 128 << 10;
+const TRIAL: u32 = 12;
+const HANDICAP: f64 = 1.25;
+
+/// So many, each but the first with a handicap.
+fn among(ways: usize) -> Choice {
+    let handicap = |way| if way == 0 { 1.0 } else { HANDICAP };
+    Choice::new((0..ways).map(|way| Contender { chunks: [TRIAL, 4 * TRIAL], handicap: handicap(way) }))
+}
+
+fn send(choice: &mut Choice, now: Duration) -> usize {
+    let way = choice.next();
+    choice.send(way, now);
+    way
+}
+
+/// Sends chunks, `depth` at a time; a chunk takes each way its time. Returns the ways taken.
+fn fill(choice: &mut Choice, times: &[u64], depth: usize, chunks: usize) -> Vec<usize> {
+    let (mut now, mut taken) = (0, Vec::new());
+    for _ in 0..chunks.div_ceil(depth) {
+        let sent: Vec<usize> = (0..depth).map(|_| send(choice, Duration::from_micros(now))).collect();
+        for &way in &sent {
+            now += times[way];
+            choice.answer(way, CHUNK, Duration::from_micros(now));
+        }
+        taken.extend(sent);
+        // The reader computes.
+        now += 5000;
+    }
+    taken
+}
+
+proptest! {
+    /// The fastest is found, or one that is hardly slower and comes before it; the trial is short.
+    #[test]
+    fn finds_the_fastest(times in prop::collection::vec(50u64..2000, 1..5), depth in 1usize..5) {
+        let mut choice = among(times.len());
+        let taken = fill(&mut choice, &times, depth, 600);
+        let chosen = choice.chosen().unwrap();
+        let least = *times.iter().min().unwrap();
+        prop_assert!(times[chosen] as f64 <= least as f64 * HANDICAP + 1.0, "{chosen} of {times:?}");
+        let trials = 5 * TRIAL as usize * times.len() + 2 * depth;
+        prop_assert!(taken[trials..].iter().all(|&way| way == chosen));
+    }
+}
+
+/// The slower one is not taken for the faster one because what it was tried on was there already.
+#[test]
+fn what_was_there_already_says_nothing() {
+    let mut choice = among(2);
+    for now in (0..50).map(|n| Duration::from_micros(n * 10)) {
+        assert_eq!(send(&mut choice, now), 0);
+        choice.take_back(0, now + Duration::from_micros(5));
+    }
+    fill(&mut choice, &[900, 100], 2, 60);
+    assert_eq!(choice.chosen(), Some(1));
+}
+
+#[test]
+fn a_way_that_does_not_work_is_left() {
+    let mut choice = among(2);
+    assert_eq!(send(&mut choice, Duration::ZERO), 0);
+    choice.fail(0, Duration::ZERO);
+    assert!((0..20).all(|_| send(&mut choice, Duration::ZERO) == 1));
+}
+
+#[test]
+fn the_reserve_is_taken_when_nothing_else_works() {
+    let mut choice = Choice::new([12, 0].map(|chunks| Contender { chunks: [chunks; 2], handicap: 1.0 }));
+    fill(&mut choice, &[900, 100], 2, 60);
+    assert_eq!(choice.chosen(), Some(0));
+    choice.fail(0, Duration::from_secs(1));
+    assert_eq!(choice.next(), 1);
+}
+
+#[test]
+fn the_chosen_one_may_stop_working() {
+    let mut choice = among(2);
+    fill(&mut choice, &[100, 900], 2, 60);
+    assert_eq!(choice.chosen(), Some(0));
+    choice.fail(0, Duration::from_secs(1));
+    assert_eq!(send(&mut choice, Duration::from_secs(1)), 1);
+}
+
+/// Sends chunks, `depth` in flight all the time; they come one after the other, each way in its time.
+fn go_on(choice: &mut Choice, now: &mut u64, time: impl Fn(usize) -> u64, depth: usize, chunks: usize) {
+    let mut flying: std::collections::VecDeque<_> =
+        (0..depth).map(|_| send(choice, Duration::from_micros(*now))).collect();
+    for _ in 0..chunks {
+        let way = flying.pop_front().unwrap();
+        *now += time(way);
+        flying.push_back(send(choice, Duration::from_micros(*now)));
+        choice.answer(way, CHUNK, Duration::from_micros(*now));
+    }
+    for way in flying {
+        choice.take_back(way, Duration::from_micros(*now));
+    }
+}
+
+#[test]
+fn luck_in_the_trial_is_found_out() {
+    let (mut choice, mut now) = (among(3), 0);
+    go_on(&mut choice, &mut now, |way| [500, 300, 20][way], 4, 60);
+    assert_eq!(choice.chosen(), Some(2));
+    go_on(&mut choice, &mut now, |way| [500, 300, 2000][way], 4, 400);
+    assert_eq!(choice.chosen(), Some(1));
+    // The storage becomes slower for all, and hardly faster.
+    go_on(&mut choice, &mut now, |_| 1000, 4, 1000);
+    let chosen = choice.chosen();
+    go_on(&mut choice, &mut now, |way| 900 + 100 * u64::from(Some(way) == chosen), 4, 1000);
+    assert_eq!(choice.chosen(), chosen);
+}
+
+/// What was sent before the change says nothing of what was chosen.
+#[test]
+fn a_long_queue_does_not_make_the_choice_alternate() {
+    let (mut choice, mut now) = (among(2), 0);
+    go_on(&mut choice, &mut now, |way| [1000, 200][way], 4, 30);
+    assert_eq!(choice.chosen(), Some(1));
+    for _ in 0..30 {
+        go_on(&mut choice, &mut now, |way| [1000, 200][way], 64, 100);
+        assert_eq!(choice.chosen(), Some(1));
+    }
+    let mut taken = Vec::new();
+    for _ in 0..60 {
+        go_on(&mut choice, &mut now, |way| [1000, 5000][way], 64, 100);
+        taken.extend(choice.chosen());
+    }
+    taken.dedup();
+    assert!(taken.ends_with(&[0]) && taken.len() <= 2, "{taken:?}");
+}
+
+/// What little a reader wants comes at the reader's rate.
+#[test]
+fn a_reader_that_wants_little_changes_nothing() {
+    let mut choice = among(2);
+    fill(&mut choice, &[100, 200], 8, 60);
+    assert_eq!(choice.chosen(), Some(0));
+    fill(&mut choice, &[900, 200], 1, 400);
+    assert_eq!(choice.chosen(), Some(0));
+    fill(&mut choice, &[900, 200], 8, 400);
+    assert_eq!(choice.chosen(), Some(1));
+}
+
+/// Also when requests are in flight all the time.
+#[test]
+fn a_busy_mount_decides_too() {
+    let mut choice = among(2);
+    let mut flying = std::collections::VecDeque::new();
+    for now in (0..100).map(|n| Duration::from_micros(n * 10)) {
+        flying.push_back(send(&mut choice, now));
+        if flying.len() > 16 {
+            choice.answer(flying.pop_front().unwrap(), CHUNK, now);
+        }
+    }
+    assert!(choice.chosen().is_some());
+}
+
+#[test]
+fn equals_are_decided_by_their_order() {
+    let mut choice = among(3);
+    fill(&mut choice, &[100, 98, 95], 4, 80);
+    assert_eq!(choice.chosen(), Some(0));
+}
