@@ -84,8 +84,9 @@ pub struct Curtain {
     recent: [u64; RECENT],
     /// Where each of these leaves a sentinel.
     sentinels: [u64; RECENT],
-    /// When a sentinel was last re-armed.
+    /// When a sentinel was last re-armed, and how many trips since then could have left another.
     rearmed: u64,
+    unarmed: u32,
     judged: u32,
     carried: u32,
     /// Streams that began, and those of them that did so near the trip before.
@@ -114,6 +115,7 @@ impl Curtain {
             recent: [u64::MAX; RECENT],
             sentinels: [u64::MAX; RECENT],
             rearmed: 0,
+            unarmed: 0,
             judged: 0,
             since: 0,
             carried: 0,
@@ -155,7 +157,8 @@ impl Curtain {
         self.forget();
         self.recent.fill(u64::MAX);
         self.sentinels.fill(u64::MAX);
-        (self.rearmed, self.judged, self.since, self.carried) = (0, 0, 0, 0);
+        (self.rearmed, self.unarmed) = (0, 0);
+        (self.judged, self.since, self.carried) = (0, 0, 0);
         (self.begun, self.near, self.blocks) = (0, 0, 0);
     }
 

@@ -3,6 +3,7 @@
 use super::random::{LOOKS, REST, SENTINELS};
 use super::*;
 use proptest::prelude::*;
+use std::cell::Cell;
 
 struct Machine {
     curtain: Curtain,
@@ -12,6 +13,8 @@ struct Machine {
     nanoseconds: u64,
     /// Nanoseconds to read a page.
     pace: u64,
+    /// How often the clock was asked.
+    asked: Cell<u64>,
     guides: Vec<Guide>,
     /// What the optimizer has told of it; 0: nothing.
     distance: u64,
@@ -35,6 +38,7 @@ impl Machine {
             nanoseconds: 0,
             // From memory.
             pace: 500,
+            asked: Cell::new(0),
             guides: Vec::new(),
             distance: 0,
             by_grid: false,
@@ -56,8 +60,13 @@ impl Machine {
         // For a trip.
         self.nanoseconds += 5000;
         let now = 1 + self.nanoseconds / 1_000_000;
+        let asked = &self.asked;
+        let ask = || {
+            asked.set(asked.get() + 1);
+            now
+        };
         let told = Told { guides: &self.guides, distance: self.distance, by_grid: self.by_grid };
-        self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| now), &mut |action| match action {
+        self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&ask), &mut |action| match action {
             Action::Open(span) => {
                 closed[range(span)].fill(false);
                 guarded[range(span)].fill(false);
@@ -240,6 +249,18 @@ fn each_epoch_is_seen_at_its_start() {
             assert!(tripped.len() <= 502, "{method:?}, epoch {epoch}: {} trips", tripped.len());
         }
     }
+}
+
+/// Where many trips share a tick of the clock few ask for it, and yet sentinels are left, at least one every other tick.
+#[test]
+fn few_trips_of_a_tick_ask_for_the_time() {
+    let mut machine = Machine::new(500 * 64, 64, Method::Guard);
+    machine.guides = vec![guide(false, &[])];
+    let trips = (0..500 * 64).filter(|&page| machine.touch(page)).count() as u64;
+    assert!(machine.asked.get() * 3 < trips, "{} of {trips} trips ask", machine.asked.get());
+    let (sentinels, ticks) =
+        (machine.guarded.iter().filter(|&&page| page).count() as u64, machine.nanoseconds / 1_000_000);
+    assert!(sentinels * 2 >= ticks, "{sentinels} sentinels in {ticks} ticks");
 }
 
 /// Told to go in small steps, a reader does so at once, however long it has gone on.
