@@ -60,11 +60,12 @@ impl Curtain {
     /// holds a page that tripped lately.
     pub(super) fn arm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) -> bool {
         let span = self.checkpoint(at);
-        let taken = self.checkpoints.items().iter().any(|&c| self.checkpoint(c).overlaps(span));
-        if at >= self.length || taken || !self.open.covers(span) || self.recent.iter().any(|&r| span.contains(r)) {
+        // Nearly always the front of a reader is behind the curtain: that is asked first.
+        if at >= self.length || !self.open.covers(span) || self.recent.iter().any(|&r| span.contains(r)) {
             return false;
         }
-        if self.checkpoints.push(at).is_none() {
+        let is_taken = self.checkpoints.items().iter().any(|&c| self.checkpoint(c).overlaps(span));
+        if is_taken || self.checkpoints.push(at).is_none() {
             return false;
         }
         apply(match self.method {

@@ -55,8 +55,8 @@ impl Told<'_> {
     }
 
     fn checkpoints(&self) -> impl Iterator<Item = u64> {
-        let told = self.guides.iter().filter(|guide| !guide.known.is_empty()).flat_map(|guide| guide.checkpoints);
-        told.filter(|&checkpoint| checkpoint != u64::MAX)
+        let told = self.guides.iter().filter(|guide| !guide.known.is_empty()).flat_map(|guide| &guide.checkpoints);
+        told.copied().filter(|&checkpoint| checkpoint != u64::MAX)
     }
 
     /// The first checkpoint told after `at`; `u64::MAX` if there is none.

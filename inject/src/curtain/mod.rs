@@ -242,21 +242,21 @@ impl Curtain {
         if told.by_grid {
             self.disarm_all(open, apply);
         }
-        let is_new = !self.open.covers(open);
+        let is_new = told.by_grid && !self.open.covers(open);
         let rearmed = self.rearmed;
         if self.open.insert(open, &self.recent, || clock.now() != rearmed, apply) {
             self.rearmed = clock.now();
         }
         let front = match (is_backward, self.method) {
             // Where it comes to what others read, it would trip a second time for the same part.
-            _ if told.by_grid && is_new => None,
+            _ if is_new => None,
             (false, _) => Some(open.end),
             (true, Method::Mprotect) => open.start.checked_sub(STEP),
             (true, Method::Guard) => open.start.checked_sub(PAGE),
         };
         front.map(|front| self.arm(front, apply));
         let is_regular = self.streams.is_regular(stream);
-        if told.by_grid && is_new && !is_regular {
+        if is_new && !is_regular {
             // The page of a tree, to which readers come back within an epoch, is not its own sentinel.
             self.sentinels[0] = at + STEP;
         }
@@ -269,12 +269,11 @@ impl Curtain {
     /// Pushes `at` in at the front of the recent pages; returns where the one that fell out at the back leaves a sentinel.
     fn remember(&mut self, at: u64) -> u64 {
         let known = self.recent.iter().position(|&page| page == at);
-        let fallen = if known.is_some() { u64::MAX } else { self.sentinels[RECENT - 1] };
-        for pages in [&mut self.recent, &mut self.sentinels] {
-            pages.copy_within(..known.unwrap_or(RECENT - 1), 1);
-            pages[0] = at;
-        }
-        fallen
+        let moved = known.map_or(RECENT, |place| place + 1);
+        // One by one: `copy_within` is a call of the C library's, whose code is in no cache by now.
+        let [_, fallen] = [&mut self.recent, &mut self.sentinels]
+            .map(|pages| pages.iter_mut().take(moved).fold(at, |before, page| core::mem::replace(page, before)));
+        if known.is_some() { u64::MAX } else { fallen }
     }
 
     /// Whether a reader has gone on from the part between two points of the grid that holds `at`, and not leapt to it alone:

@@ -113,7 +113,9 @@ impl Spans {
             }
         }
         let mut rest = whole;
-        while let Some(gap) = self.first_gap(rest) {
+        while !rest.is_empty()
+            && let Some(gap) = self.first_gap(rest)
+        {
             apply(Action::Open(gap));
             rest.start = gap.end;
         }

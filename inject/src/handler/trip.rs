@@ -136,11 +136,15 @@ fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> b
     let mut told = Told { by_grid: settings::nobody_fetches(), ..Told::default() };
     if let Some(shared) = segment.and_then(|segment| segment.mappings.get(held.slot())) {
         protect::let_pages_go(held, &shared.letting_go);
-        let used = shared.watches.iter().filter(|watch| watch.high.load(Relaxed) != 0);
-        for (guide, watch) in guides.iter_mut().zip(used) {
-            *guide = Guide::of(watch, held.offset());
+        let mut used = 0;
+        for watch in shared.watches.iter().filter(|watch| watch.high.load(Relaxed) != 0) {
+            if let Some(guide) = guides.get_mut(used) {
+                *guide = Guide::of(watch, held.offset());
+                used += 1;
+            }
         }
-        told = Told { guides: &guides, distance: shared.distance.load(Relaxed), ..told };
+        let guides = guides.get(..used).unwrap_or_default();
+        told = Told { guides, distance: shared.distance.load(Relaxed), ..told };
     }
     let mut failed = false;
     let mut apply = |action| failed |= protect::perform(held, action).is_err();
