@@ -5,6 +5,7 @@ use crate::run::{Run, Way, run};
 use precache_tests::programs::compile;
 use precache_tests::runs::Report;
 use precache_tests::storage::{flat_file, lacking, scratch};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ pub fn must_not_notice(source: &Path) -> Result<(), String> {
         if !runs {
             continue;
         }
-        let Some(Run { left, report, hit }) = in_way(way)? else { continue };
+        let Some(Run { left, report, hit, served }) = in_way(way)? else { continue };
         if left != native {
             return Err(format!("{way:?} is noticed.\nnatively: {native}\n{way:?}: {left}\n{:#}", report.0));
         }
@@ -65,7 +66,9 @@ pub fn must_not_notice(source: &Path) -> Result<(), String> {
             return Err(format!("{way:?}: {hit} checkpoints were hit: {:#}", report.0));
         }
         if complete {
-            check_report(&header, &report).map_err(|what| format!("{way:?}: {what}: {:#}", report.0))?;
+            check_report(&header, &report)
+                .and_then(|()| check_served(&served, &report))
+                .map_err(|what| format!("{way:?}: {what}: {:#}", report.0))?;
         }
     }
     Ok(())
@@ -90,6 +93,15 @@ fn check_report(header: &Header, report: &Report) -> Result<(), String> {
     match header.report.iter().find(|text| !report.text().contains(*text)) {
         Some(text) => Err(format!("the report does not say {text:?}")),
         None => Ok(()),
+    }
+}
+
+/// Whoever the program says must be served is a reader, and nobody else.
+fn check_served(served: &BTreeSet<u64>, report: &Report) -> Result<(), String> {
+    let readers: BTreeSet<u64> = report.readers().filter_map(|reader| reader["pid"].as_u64()).collect();
+    match served.is_empty() || *served == readers {
+        true => Ok(()),
+        false => Err(format!("readers are {readers:?}, which should be {served:?}")),
     }
 }
 
