@@ -171,18 +171,21 @@ fn arm(
     // From here on a thread that knows the place already (MAP_FIXED) may trip.
     let held = claim.register(&what);
     let mut turn = held.wait_turn();
-    if what.method == Method::Guard && !protect::guards_work(&held) {
-        turn.do_without_guards();
+    // What another thread has found meanwhile it has told before it looked what there was to let go of; from here on it
+    // waits for this turn, unless that lasts too long.
+    let mut armed = why_not();
+    if armed.is_ok() {
+        if what.method == Method::Guard && !protect::guards_work(&held) {
+            turn.do_without_guards();
+        }
+        handover::describe(connection.segment, &held);
+        let whole = turn.curtain().whole();
+        armed = match connection.announce(held.slot(), held.generation(), mapped.file) {
+            Ok(()) => protect::perform(&held, Action::Close(whole)).map_err(|_| Refusal::ProtectFailed),
+            Err(_) => Err(Refusal::NotEnrolled),
+        };
+        armed = armed.and_then(|()| why_not());
     }
-    handover::describe(connection.segment, &held);
-    let whole = turn.curtain().whole();
-    let armed = match connection.announce(held.slot(), held.generation(), mapped.file) {
-        Ok(()) => protect::perform(&held, Action::Close(whole)).map_err(|_| Refusal::ProtectFailed),
-        Err(_) => Err(Refusal::NotEnrolled),
-    };
-    // What another thread has found meanwhile it has told before it looked what there was to let go of.
-    let why_not = disposition::refusal().or_else(past_libc::seen);
-    let armed = armed.and_then(|()| why_not.map_or(Ok(()), Err));
     if armed.is_ok() {
         advice::recall(&held);
         if is_populated {
@@ -195,6 +198,12 @@ fn arm(
         drop(registry::leave(held));
     }
     armed
+}
+
+/// Whether another thread has found meanwhile that nothing may be armed.
+#[inline(never)]
+fn why_not() -> Result<(), Refusal> {
+    disposition::refusal().or_else(past_libc::seen).map_or(Ok(()), Err)
 }
 
 /// A forked child takes over what it inherited before it changes any of it.

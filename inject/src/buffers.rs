@@ -1,7 +1,7 @@
 //! Memory that a system call is given: to be read, or to be filled.
 
 use crate::registry;
-use core::ffi::c_void;
+use core::ffi::{c_uint, c_void};
 
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
 const LONGEST: usize = 1024;
@@ -31,18 +31,22 @@ impl Buffers {
         Self(Kind::One(address, length))
     }
 
+    /// Of the count the kernel takes 32 bits (`import_iovec`).
+    ///
     /// # Safety
     /// As [`slice`], for as long as this is used; so below.
     #[inline(always)]
     pub unsafe fn list(list: *const libc::iovec, count: usize) -> Self {
-        Self(Kind::List(list, count))
+        Self(Kind::List(list, count as u32 as usize))
     }
 
+    /// A list of this process's, and one that is another's as far as the kernel knows, of whose count it takes all.
+    ///
     /// # Safety
     /// For both lists.
     #[inline(always)]
-    pub unsafe fn lists(one: (*const libc::iovec, usize), other: (*const libc::iovec, usize)) -> Self {
-        Self(Kind::Lists([one, other]))
+    pub unsafe fn lists(own: (*const libc::iovec, usize), other: (*const libc::iovec, usize)) -> Self {
+        Self(Kind::Lists([(own.0, own.1 as u32 as usize), other]))
     }
 
     /// # Safety
@@ -53,10 +57,19 @@ impl Buffers {
     }
 
     /// # Safety
-    /// Null or so many messages, as sendmmsg(2) demands.
+    /// Null or so many messages, as recvmmsg(2) demands.
     #[inline(always)]
-    pub unsafe fn messages(messages: *const libc::mmsghdr, count: usize) -> Self {
-        Self(Kind::Messages(messages, count))
+    pub unsafe fn messages(messages: *const libc::mmsghdr, count: c_uint) -> Self {
+        Self(Kind::Messages(messages, count as usize))
+    }
+
+    /// The same to be sent: of more the kernel sends so many (sendmmsg(2)).
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    pub unsafe fn sent_messages(messages: *const libc::mmsghdr, count: c_uint) -> Self {
+        Self(Kind::Messages(messages, (count as usize).min(LONGEST)))
     }
 
     /// Whether any of them may lie in an armed mapping: all that most calls ask.
@@ -99,9 +112,7 @@ impl Buffers {
                     slice(message, 1).iter().for_each(|message| each_of_message(message.0, &mut one))
                 }
                 Kind::Messages(messages, count) => {
-                    // Of more the kernel sends so many (sendmmsg(2)).
-                    let messages = slice(messages, count.min(LONGEST)).iter();
-                    messages.for_each(|message| each_of_message(message.0.msg_hdr, &mut one));
+                    slice(messages, count).iter().for_each(|message| each_of_message(message.0.msg_hdr, &mut one));
                 }
             }
         }

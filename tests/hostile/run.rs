@@ -128,7 +128,8 @@ pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<Run>
     let before = harmed.map_or(Some(0), |harmed| harmed.traps.as_ref().map(Traps::hit));
     let hit = before.map(|before| before + report.trips());
     let numbers = std::fs::read_to_string(folder.path().join("served")).unwrap_or_default();
-    let served = numbers.lines().map(str::parse).collect::<Result<_, _>>().map_err(|error| format!("served: {error}"))?;
+    let served =
+        numbers.lines().map(str::parse).collect::<Result<_, _>>().map_err(|error| format!("served: {error}"))?;
     Ok(Some(Run { left, report, hit, served }))
 }
 

@@ -58,10 +58,7 @@ pub const RULES: &[Rule] = &[
     // Processes.
     rule("forks-unnoticed", &[("hostile", "22_fork_from_many_threads.c")]),
     rule("ours-is-inherited", &[("hostile", "23_vfork_signals.c")]),
-    rule(
-        "guests-enrol",
-        &[("hostile", "22_vfork_in_a_forked_child.c"), ("hostile", "22_vfork_child_maps_first.c")],
-    ),
+    rule("guests-enrol", &[("hostile", "22_vfork_in_a_forked_child.c"), ("hostile", "22_vfork_child_maps_first.c")]),
     rule(
         "settings-undone",
         &[("hostile", "23_action_set_while_spawning.c"), ("hostile", "23_handler_set_at_any_moment.c")],

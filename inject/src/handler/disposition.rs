@@ -145,24 +145,36 @@ static SUSPENDED: AtomicU32 = AtomicU32::new(0);
 /// While this exists nothing is armed, for a checkpoint would kill: the kernel would not call our handler, or not for this
 /// thread.
 pub struct Suspended {
-    is_ours: bool,
+    /// The process that counts it, or [`NOBODY`].
+    process: i32,
 }
 
+/// The number of no process: a vfork child, which is alone with its actions and its mask, counts nothing.
+const NOBODY: i32 = -1;
+
 impl Suspended {
+    #[inline(never)] // One copy is enough for both who ask.
     pub fn begin() -> Self {
-        // A vfork child, or a forked one without threads, is alone with its actions and its mask.
-        let is_ours = is_virtual() && PROCESS.load(Relaxed) == sys::process();
-        if is_ours {
-            SUSPENDED.fetch_add(1, SeqCst);
-            open_everything(Refusal::Executing);
+        // A handler of the program's may run on top of this, and meet what a forked child has inherited.
+        crate::arming::settle_inheritance();
+        let process = sys::process();
+        if !is_virtual() || PROCESS.load(Relaxed) != process {
+            return Self { process: NOBODY };
         }
-        Self { is_ours }
+        SUSPENDED.fetch_add(1, SeqCst);
+        open_everything(Refusal::Executing);
+        Self { process }
+    }
+
+    /// Whether this process counts it: not the child of a handler that forked meanwhile, which has counted anew.
+    fn is_ours(&self) -> bool {
+        self.process == PROCESS.load(Relaxed)
     }
 }
 
 impl Drop for Suspended {
     fn drop(&mut self) {
-        if self.is_ours {
+        if self.is_ours() {
             SUSPENDED.fetch_sub(1, SeqCst);
         }
     }

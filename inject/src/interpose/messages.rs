@@ -27,7 +27,7 @@ interpose! {
         // SAFETY: the program's own messages and call.
         let call = move || unsafe { next(socket, messages, count, flags) } as isize;
         // SAFETY: as above.
-        with(unsafe { Buffers::messages(messages, count as usize) }, call) as c_int
+        with(unsafe { Buffers::sent_messages(messages, count) }, call) as c_int
     }
 }
 
@@ -38,6 +38,6 @@ interpose! {
         // SAFETY: the program's own messages and call.
         let call = move || unsafe { next(socket, messages, count, flags, timeout) } as isize;
         // SAFETY: as above.
-        with(unsafe { Buffers::messages(messages, count as usize) }, call) as c_int
+        with(unsafe { Buffers::messages(messages, count) }, call) as c_int
     }
 }

@@ -2,7 +2,7 @@
 //! have an interposer get here what they get there; all others pass through as if nothing were in between.
 
 use super::advice::{advise_file, read_ahead};
-use super::buffers::{with, with_buffer};
+use super::buffers::with;
 use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
 use crate::buffers::Buffers;
@@ -93,27 +93,32 @@ extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long
             | libc::SYS_process_vm_readv
             | libc::SYS_process_vm_writev
             | libc::SYS_getrandom
-            | libc::SYS_mmap
-            | libc::SYS_munmap
-            | libc::SYS_mremap
-            | libc::SYS_mprotect
-            | libc::SYS_pkey_mprotect
-            | libc::SYS_madvise
-            | libc::SYS_process_madvise
-            | libc::SYS_mseal
-            | libc::SYS_shmat
-            | libc::SYS_fadvise64
-            | libc::SYS_readahead
-            | libc::SYS_mlock
-            | libc::SYS_mlock2
-            | libc::SYS_mlockall
-            | libc::SYS_remap_file_pages
-            | libc::SYS_io_uring_setup
-            | libc::SYS_io_setup
-            | libc::SYS_seccomp
-            | libc::SYS_prctl
-            | libc::SYS_execve
-            | libc::SYS_execveat
+            | libc::SYS_msgsnd
+            | libc::SYS_msgrcv
+            // Six calls, to set and to get.
+            | libc::SYS_setxattr
+            ..=libc::SYS_fgetxattr
+                | libc::SYS_mmap
+                | libc::SYS_munmap
+                | libc::SYS_mremap
+                | libc::SYS_mprotect
+                | libc::SYS_pkey_mprotect
+                | libc::SYS_madvise
+                | libc::SYS_process_madvise
+                | libc::SYS_mseal
+                | libc::SYS_shmat
+                | libc::SYS_fadvise64
+                | libc::SYS_readahead
+                | libc::SYS_mlock
+                | libc::SYS_mlock2
+                | libc::SYS_mlockall
+                | libc::SYS_remap_file_pages
+                | libc::SYS_io_uring_setup
+                | libc::SYS_io_setup
+                | libc::SYS_seccomp
+                | libc::SYS_prctl
+                | libc::SYS_execve
+                | libc::SYS_execveat
     );
     if is_ours { core::ptr::null_mut() } else { NEXT.address().unwrap_or(core::ptr::null_mut()) }
 }
@@ -135,6 +140,41 @@ fn sets_filter(operation: c_long) -> bool {
     [libc::SECCOMP_SET_MODE_STRICT, libc::SECCOMP_SET_MODE_FILTER].contains(&(operation as c_uint))
 }
 
+/// What the kernel reads or fills for the call, if it is one with buffers.
+///
+/// # Safety
+/// Lists and messages must be what the call demands.
+#[inline(always)]
+unsafe fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
+    let one = |address: c_long, length: c_long| Buffers::one(address as *const c_void, length as usize);
+    // SAFETY: the caller's promise.
+    Some(unsafe {
+        match number {
+            libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => one(b, c),
+            libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => one(b, c),
+            libc::SYS_getrandom => one(a, b),
+            // Its type is a word before its text, whose length is told.
+            libc::SYS_msgsnd | libc::SYS_msgrcv => one(b, c.saturating_add(size_of::<c_long>() as c_long)),
+            libc::SYS_setxattr..=libc::SYS_fgetxattr => one(c, d),
+            libc::SYS_readv
+            | libc::SYS_preadv
+            | libc::SYS_preadv2
+            | libc::SYS_writev
+            | libc::SYS_pwritev
+            | libc::SYS_pwritev2
+            | libc::SYS_vmsplice => Buffers::list(b as *const libc::iovec, c as usize),
+            libc::SYS_sendmsg | libc::SYS_recvmsg => Buffers::message(b as *const libc::msghdr),
+            libc::SYS_sendmmsg => Buffers::sent_messages(b as *const libc::mmsghdr, c as c_uint),
+            libc::SYS_recvmmsg => Buffers::messages(b as *const libc::mmsghdr, c as c_uint),
+            libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
+                let own = if a as c_int == crate::sys::process() { e as usize } else { 0 };
+                Buffers::lists((b as *const libc::iovec, c as usize), (d as *const libc::iovec, own))
+            }
+            _ => return None,
+        }
+    })
+}
+
 /// One of the calls of [`pass`], or any where there is no next `syscall`.
 unsafe extern "C" fn concerned(
     number: c_long,
@@ -152,31 +192,12 @@ unsafe extern "C" fn concerned(
     let call = move || unsafe { next(number, a, b, c, d, e, f) } as isize;
     let (address, length) = (a as *const c_void, b as usize);
     // SAFETY: lists and messages are the program's own, as the calls of the same name demand.
+    if let Some(buffers) = unsafe { buffers_of(number, [a, b, c, d, e]) } {
+        return with(buffers, call) as c_long;
+    }
+    // SAFETY: the program's own call, with all of its words.
     unsafe {
         (match number {
-            libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => {
-                with_buffer(b as *const c_void, c as usize, call)
-            }
-            libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => {
-                with_buffer(b as *const c_void, c as usize, call)
-            }
-            libc::SYS_getrandom => with_buffer(address, length, call),
-            libc::SYS_readv
-            | libc::SYS_preadv
-            | libc::SYS_preadv2
-            | libc::SYS_writev
-            | libc::SYS_pwritev
-            | libc::SYS_pwritev2
-            | libc::SYS_vmsplice => with(Buffers::list(b as *const libc::iovec, c as usize), call),
-            libc::SYS_sendmsg | libc::SYS_recvmsg => with(Buffers::message(b as *const libc::msghdr), call),
-            libc::SYS_sendmmsg | libc::SYS_recvmmsg => {
-                with(Buffers::messages(b as *const libc::mmsghdr, c as c_uint as usize), call)
-            }
-            libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
-                let own = if a as c_int == crate::sys::process() { e as usize } else { 0 };
-                let (local, remote) = (b as *const libc::iovec, d as *const libc::iovec);
-                with(Buffers::lists((local, c as usize), (remote, own)), call)
-            }
             libc::SYS_mmap => {
                 let call = |without: c_int| next(number, a, b, c, d & !c_long::from(without), e, f) as *mut c_void;
                 map(&call, address, length, c as c_int, d as c_int, e as c_int, f) as isize

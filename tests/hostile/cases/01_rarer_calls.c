@@ -1,12 +1,13 @@
 /* Expected: rarer calls that read memory of the mapping, or fill it, do what they do elsewhere: the address and the control
  * data of a message, queues, extended attributes, paths, and names of calls that headers declare for fortified programs or
- * for nobody.
+ * for nobody; queues and attributes by number, too.
  * @own-data
- * @counter lifted_for_calls 25 */
+ * @counter lifted_for_calls 35 */
 #include "hostile.h"
 #include <mqueue.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/xattr.h>
 
@@ -125,6 +126,9 @@ static void queues(void)
 	expect("msgsnd", msgsnd(old, put(&message, sizeof message), LENGTH, 0), 0);
 	expect("msgrcv", msgrcv(old, there = to + fresh(), LENGTH, 7, 0), LENGTH);
 	same("msgrcv", there + sizeof(long), LENGTH);
+	expect("msgsnd by number", syscall(SYS_msgsnd, old, put(&message, sizeof message), (long)LENGTH, 0), 0);
+	expect("msgrcv by number", syscall(SYS_msgrcv, old, there = to + fresh(), (long)LENGTH, 7L, 0), LENGTH);
+	same("msgrcv by number", there + sizeof(long), LENGTH);
 	msgctl(old, IPC_RMID, NULL);
 }
 
@@ -142,6 +146,14 @@ static void attributes(void)
 	same("lgetxattr", there, SHORT);
 	expect("fgetxattr", fgetxattr(file, "user.a", there = to + fresh(), SHORT), SHORT);
 	same("fgetxattr", there, SHORT);
+	long setters[] = { SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr };
+	for (int i = 0; i < 3; i++) {
+		long which = setters[i] == SYS_fsetxattr ? file : (long)"file";
+		expect("set by number", syscall(setters[i], which, "user.d", put(bytes, SHORT), (long)SHORT, 0L), 0);
+		expect("get by number", syscall(setters[i] + SYS_getxattr - SYS_setxattr, which, "user.d", there = to + fresh(),
+						(long)SHORT), SHORT);
+		same("get by number", there, SHORT);
+	}
 	close(file);
 }
 

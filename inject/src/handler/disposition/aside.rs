@@ -1,8 +1,8 @@
 //! Times in which our handler stands aside: nothing is armed then, and SIGSEGV is the program's own in truth.
 
 use super::{
-    IGNORE, IGNORING, INSTALLED, Installing, MARK, PROCESS, Suspended, accommodate, get, is_known, is_ours, is_virtual,
-    put_in_place, set, set_own, take_over,
+    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, get, is_known, is_ours,
+    is_virtual, put_in_place, set, set_own, take_over,
 };
 use crate::handler::stand_in::{self, STAND_IN};
 use crate::sys::{self, Action, SignalSet};
@@ -16,13 +16,15 @@ impl Ignored {
     /// `None`: the program does not ignore SIGSEGV. Not for signal context: it waits for who installs our handler.
     pub fn begin() -> Option<Self> {
         is_virtual().then(get).filter(|wanted| wanted.handler == libc::SIG_IGN)?;
+        // No handler of the program's forks before this is counted as a whole.
+        let _quiet = sys::Quiet::begin();
         let suspended = Suspended::begin();
         // Nobody puts our handler in place who has not seen that nothing may be armed.
-        let _installing = suspended.is_ours.then(Installing::begin);
+        let _installing = suspended.is_ours().then(Installing::begin);
         if !is_known(&sys::action(libc::SIGSEGV).ok()?) {
             return None;
         }
-        if suspended.is_ours {
+        if suspended.is_ours() {
             IGNORING.fetch_add(1, SeqCst);
         }
         // SAFETY: ignoring calls nothing.
@@ -37,8 +39,13 @@ impl Drop for Ignored {
         if cfg!(feature = "sabotage-settings-undone") {
             set(&IGNORE);
         }
-        let _installing = self.0.is_ours.then(Installing::begin);
-        if !self.0.is_ours || IGNORING.fetch_sub(1, SeqCst) <= 1 {
+        let is_ours = self.0.is_ours();
+        // The child of a handler that forked meanwhile has put it in place when it adopted.
+        if !is_ours && self.0.process != NOBODY {
+            return;
+        }
+        let _installing = is_ours.then(Installing::begin);
+        if !is_ours || IGNORING.fetch_sub(1, SeqCst) <= 1 {
             put_in_place(&get());
             accommodate();
         }
