@@ -1,6 +1,6 @@
 //! Memory that a system call is given: to be read, or to be filled.
 
-use crate::registry;
+use crate::{registry, sys};
 use core::ffi::{c_uint, c_void};
 
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
@@ -112,7 +112,13 @@ impl Buffers {
                     slice(message, 1).iter().for_each(|message| each_of_message(message.0, &mut one))
                 }
                 Kind::Messages(messages, count) => {
-                    slice(messages, count).iter().for_each(|message| each_of_message(message.0.msg_hdr, &mut one));
+                    for (index, message) in slice(messages, count).iter().enumerate() {
+                        // Of a very long list the kernel may never come to the end, which need not be there then.
+                        if index >= LONGEST && !sys::can_access((&raw const *message).addr(), false) {
+                            break;
+                        }
+                        each_of_message(message.0.msg_hdr, &mut one);
+                    }
                 }
             }
         }
