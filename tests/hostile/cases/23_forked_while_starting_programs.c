@@ -1,7 +1,7 @@
 /* Expected: a child that a signal handler forks in the middle of a call that starts a program, under a blocked or an ignored
  * SIGSEGV, returns from that call and reads what it maps then through checkpoints, as does its parent. The handler reads what
  * is mapped already, also in a forked child that has not read any of it.
- * @counter trips 400 */
+ * @counter trips 600 */
 #include "signals.h"
 #include "held_thread.h"
 #include <spawn.h>
