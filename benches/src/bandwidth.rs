@@ -75,7 +75,7 @@ impl Limit {
         let mut bandwidth = 0f64;
         for readers in READERS {
             for way in [Way::Direct, Way::PageCache] {
-                storage.make_cold()?;
+                let _memory = storage.make_cold()?;
                 bandwidth = bandwidth.max(rate(&storage.file(), readers, SAMPLE, way)?);
             }
         }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use memmap2::{Mmap, MmapOptions};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-use precache::memory::Memory;
 
 const PAGE: u64 = 4096;
 /// Pages asked for one by one where the whole file cannot be asked for.
@@ -32,38 +31,20 @@ pub enum CacheError {
     StaysCold(PathBuf, f64),
 }
 
-/// Throws the file out of the page cache, and makes sure; there is memory for all of it then.
+/// Throws the file out of the page cache, and makes sure.
 pub fn cool(path: &Path) -> Result<(), CacheError> {
     let failed = |why| CacheError::Io(path.to_owned(), why);
     let file = File::open(path).map_err(failed)?;
-    throw_out(path, &file)?;
-    claim(file.metadata().map_err(failed)?.len()).map_err(failed)
-}
-
-fn throw_out(path: &Path, file: &File) -> Result<(), CacheError> {
-    let failed = |why| CacheError::Io(path.to_owned(), why);
-    posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).map_err(|error| failed(error.into()))?;
-    if resident(file).map_err(failed)? == 0.0 {
+    posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).map_err(|error| failed(error.into()))?;
+    if resident(&file).map_err(failed)? == 0.0 {
         return Ok(());
     }
     // Pages may lie in batches that no CPU has handed in yet: dropping everything hands them in. Only root may.
     let _ = std::fs::write("/proc/sys/vm/drop_caches", "1");
-    match resident(file).map_err(failed)? {
+    match resident(&file).map_err(failed)? {
         0.0 => Ok(()),
         share => Err(CacheError::StaysWarm(path.to_owned(), share)),
     }
-}
-
-/// Uses so much of the free memory for a moment. The host of a virtual machine takes back what lies free (page_reporting in
-/// the kernel), and then each page of it costs a fault there, several times what copying it takes, which looks like work here.
-/// No more than the memory cgroup has room for: where reading the file reclaims, this would be killed.
-fn claim(bytes: u64) -> io::Result<()> {
-    let free = nix::sys::sysinfo::sysinfo()?.ram_unused().min(Memory::here().budget());
-    let bytes = bytes.min(free / 4 * 3);
-    if bytes > 0 {
-        MmapOptions::new().len(bytes as usize).populate().map_anon()?;
-    }
-    Ok(())
 }
 
 /// Reads the whole file into the page cache, unless it is there, and makes sure.

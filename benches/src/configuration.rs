@@ -74,10 +74,10 @@ impl Configuration {
 
     /// Prepares the cache and runs the reader once, in this way.
     pub fn run(self, bench: &Bench, storage: &Storage) -> anyhow::Result<Measurement> {
-        match self {
-            Self::Warm => storage.make_warm()?,
-            _ => storage.make_cold()?,
-        }
+        let _memory = match self {
+            Self::Warm => storage.make_warm().map(|()| None)?,
+            _ => Some(storage.make_cold()?),
+        };
         let _raised = match self {
             Self::ReadAhead => Some(ReadAhead::set(RAISED_KILOBYTES, storage.folder())?),
             _ => None,

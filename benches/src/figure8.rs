@@ -53,7 +53,7 @@ fn measure(bench: &Bench, kind: Kind) -> anyhow::Result<Part> {
             let (distance, size) = (format!("{}M", point.distance_mib), format!("{}M", point.size_mib));
             let launch = Launch::new(lmdb_reader(bench, &storage, &[]));
             let launch = launch.under_precache(&["--distance", &distance, "--size", &size]);
-            storage.make_cold()?;
+            let _memory = storage.make_cold()?;
             let run = launch.run(bench, &storage)?;
             eprintln!("{} {repetition}: {distance} {size}: {}", kind.label(), seconds(run.seconds));
             point.seconds.push(run.seconds);

@@ -5,6 +5,7 @@ mod bars;
 mod bench;
 mod cache;
 mod cgroup;
+mod claim;
 mod configuration;
 mod costs;
 mod data;

@@ -78,7 +78,7 @@ impl Launch {
 
     /// Runs it with nothing of the data cached.
     pub fn run_cold(&self, bench: &Bench, storage: &Storage) -> anyhow::Result<Measurement> {
-        storage.make_cold()?;
+        let _memory = storage.make_cold()?;
         self.run(bench, storage)
     }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::Bench;
 use crate::cache;
+use crate::claim::Claim;
 use crate::mount::{Mount, Slow};
 use crate::readahead::ReadAhead;
 
@@ -130,14 +131,15 @@ impl Storage {
     }
 
     /// Nothing of the data file is cached for readers, and all of it for slowfs, whose own limits are to be the only
-    /// ones.
-    pub fn make_cold(&self) -> anyhow::Result<()> {
+    /// ones. What is returned is to be kept until it is.
+    pub fn make_cold(&self) -> anyhow::Result<Claim> {
         let backing = self.source.join("data.mdb");
         if self.mount.is_some() {
             cache::warm(&backing)?;
         }
         cache::cool(&self.file())?;
-        self.reset()
+        self.reset()?;
+        Ok(Claim::hold(self.file_size()?)?)
     }
 
     /// All of the data file is cached.

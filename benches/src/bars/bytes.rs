@@ -24,7 +24,7 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         let launch = Launch::new(lmdb_reader(bench, &storage, arguments)).under_precache(&[]);
         let mut most = 0;
         for _ in 0..bench.settings.repetitions.min(3) {
-            storage.make_cold()?;
+            let _memory = storage.make_cold()?;
             most = most.max(launch.run(bench, &storage)?.fetched.map_or(0, |fetched| fetched.bytes));
         }
         let share = most as f64 / size as f64;

@@ -23,7 +23,7 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
     ];
     let mut bars = Vec::new();
     for (name, reader) in readers {
-        storage.make_cold()?;
+        let _memory = storage.make_cold()?;
         let run = Launch::new(reader).under_precache(&[]).run(bench, &storage)?;
         let faults = run.mappings().filter_map(|mapping| mapping.faults_before_first_request).max();
         bars.push(Bar::new(

@@ -28,7 +28,7 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         let expected = Launch::new(reader.clone()).run(bench, &storage)?.output;
         let (mut differing, mut idle) = (Vec::new(), Vec::new());
         for way in WAYS {
-            storage.make_cold()?;
+            let _memory = storage.make_cold()?;
             let run = Launch::new(reader.clone()).under_precache(way).run(bench, &storage)?;
             if run.output != expected {
                 differing.push(way.join(" "));

@@ -26,7 +26,7 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for _ in 0..bench.settings.repetitions * ROUNDS {
         for (readers, rates) in [(1, &mut alone), (READERS, &mut together)] {
-            storage.make_cold()?;
+            let _memory = storage.make_cold()?;
             rates.push(bandwidth::rate(&storage.file(), readers, u64::MAX, Way::PageCache)?);
         }
     }

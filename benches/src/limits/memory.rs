@@ -91,7 +91,7 @@ impl Cycle {
     ) -> anyhow::Result<Self> {
         let group = Cgroup::new(limit)?;
         let (mut ends, mut anonymous) = (vec![0], 0);
-        storage.make_cold()?;
+        let _memory = storage.make_cold()?;
         let run = launch.run_in(bench, storage, Some(&group), |line| {
             if line.contains("\"epoch\"") {
                 ends.push(storage.fetched()?.map_or(0, |fetched| fetched.bytes));

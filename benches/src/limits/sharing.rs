@@ -51,7 +51,7 @@ fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> 
     let options: &[&str] = if bounded { &[OPTION, &most] } else { &[] };
     let (mut bytes, mut in_flight) = (0, 0);
     for _ in bench.count(bench.settings.repetitions.min(3)).pairs() {
-        storage.make_cold()?;
+        let _memory = storage.make_cold()?;
         Team::start(bench, &storage, options)?.finish(bench, &storage)?;
         let fetched = storage.fetched()?.context("slowfs counts")?;
         (bytes, in_flight) = (bytes.max(fetched.bytes), in_flight.max(fetched.max_in_flight));
@@ -74,7 +74,7 @@ fn killed(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
     let storage = Storage::slow(bench, &slow, &data::lmdb(bench, (bench.size() / 2).max(KILLED_SIZE))?)?;
     let mut shares = Vec::new();
     for _ in bench.count(bench.settings.repetitions.min(3)).pairs() {
-        storage.make_cold()?;
+        let _memory = storage.make_cold()?;
         let team = Team::start(bench, &storage, &[])?;
         let share = share_after_death(bench, &storage)?;
         team.finish(bench, &storage)?;
