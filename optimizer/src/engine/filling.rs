@@ -63,10 +63,14 @@ impl Filling {
         self.ways.iter().position(|&other| other == way).is_some_and(|index| !self.choice().has_failed(index))
     }
 
+    /// A chunk is asked for.
+    pub fn ask(&self, way: Way) {
+        self.asked[self.index(way)].fetch_add(1, Relaxed);
+    }
+
+    /// A chunk is sent this way, which is to show how fast it is.
     pub fn send(&self, way: Way, now: Duration) {
-        let index = self.index(way);
-        self.asked[index].fetch_add(1, Relaxed);
-        self.choice().send(index, now);
+        self.choice().send(self.index(way), now);
     }
 
     /// So many bytes were brought in.
@@ -85,17 +89,17 @@ impl Filling {
     }
 
     /// A chunk on which the engine had no effect; if that is so for most of them, it is not asked again.
-    pub fn miss(&self, way: Way, now: Duration) {
+    pub fn miss(&self, way: Way, shows_rate: bool, now: Duration) {
         let index = self.index(way);
         let (asked, missed) = (self.asked[index].load(Relaxed), self.without_effect[index].fetch_add(1, Relaxed) + 1);
         if missed >= PROOF && missed * 2 > asked {
             self.choice().fail(index, now);
-        } else {
+        } else if shows_rate {
             self.choice().answer(index, 0, now);
         }
     }
 
-    /// Whether it is still open which engine is best.
+    /// Whether no engine has been chosen yet.
     pub fn is_on_trial(&self) -> bool {
         self.choice().chosen().is_none()
     }

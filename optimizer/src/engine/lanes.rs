@@ -38,6 +38,12 @@ impl Job {
         self.lacking.iter().map(|part| part.end - part.start).sum()
     }
 
+    /// Whether its time says how fast the engine is: records with gaps between them are small, and not every engine may
+    /// fetch them.
+    pub fn shows_rate(&self) -> bool {
+        !self.is_exact
+    }
+
     /// Tells who listens that the chunk was in the page cache when its turn came.
     pub fn tell_cached(&self) {
         self.file.audiences.tell_cached(&self.chunk, self.is_exact, self.file.size);

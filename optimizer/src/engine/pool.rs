@@ -249,7 +249,8 @@ impl Inner {
         // What the engine could not do is done all the same.
         for (job, sent) in std::mem::take(&mut flight.left) {
             let result = engines.read(&file, &job.chunk);
-            flight.finish(job, sent, result.map(|()| Way::Read));
+            // What took another's place shows nothing of either.
+            flight.finish(job, sent, false, result.map(|()| Way::Read));
         }
     }
 }
@@ -271,7 +272,10 @@ impl Flight<'_> {
         // Where it was before, it has been evicted.
         self.file.audiences.tell_gone(&job.chunk);
         let now = self.inner.now();
-        self.file.filling.send(self.way, now);
+        self.file.filling.ask(self.way);
+        if job.shows_rate() {
+            self.file.filling.send(self.way, now);
+        }
         job.account.enter_flight();
         self.flying.push((job, now));
         if self.file.residency == Residency::Unknown {
@@ -279,7 +283,7 @@ impl Flight<'_> {
         }
     }
 
-    fn finish(&self, job: Job, sent: Duration, result: Result<Way, Failure>) {
+    fn finish(&self, job: Job, sent: Duration, shows_rate: bool, result: Result<Way, Failure>) {
         let bytes = job.bytes_lacking();
         let has_waited = self.file.residency != Residency::Unknown || waits() != self.waits;
         job.account.leave_flight();
@@ -292,7 +296,7 @@ impl Flight<'_> {
         match result {
             Ok(way) if job.file.residency.was_cached(bytes, now.saturating_sub(sent), has_waited) => {
                 job.account.cached.fetch_add(bytes, Relaxed);
-                if way == self.way {
+                if shows_rate {
                     job.file.filling.take_back(way, now);
                 }
                 job.tell_cached();
@@ -301,8 +305,7 @@ impl Flight<'_> {
                 job.account.fetched.fetch_add(bytes, Relaxed);
                 job.lacking.iter().for_each(|part| job.file.kept.add(part.clone()));
                 job.file.filling.bring(way, bytes);
-                // What took another's place shows nothing of either.
-                if way == self.way {
+                if shows_rate {
                     job.file.filling.answer(way, bytes, now);
                 }
                 let in_flight = state.lanes.in_flight();
@@ -328,16 +331,17 @@ impl Traffic for Flight<'_> {
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {
         let Some(index) = self.flying.iter().position(|(job, _)| job.chunk == *chunk) else { return };
         let (job, sent) = self.flying.swap_remove(index);
+        let shows_rate = job.shows_rate();
         match result {
             Err(Failure::Ineffective) => {
-                self.file.filling.miss(self.way, self.inner.now());
+                self.file.filling.miss(self.way, shows_rate, self.inner.now());
                 self.left.push((job, sent));
             }
             result => {
-                if result.is_err() {
+                if result.is_err() && shows_rate {
                     self.file.filling.answer(self.way, 0, self.inner.now());
                 }
-                self.finish(job, sent, result.map(|()| self.way));
+                self.finish(job, sent, shows_rate, result.map(|()| self.way));
             }
         }
     }

@@ -3,28 +3,31 @@
 //! What counts is the rate at which a way delivered while it had requests in flight, less a handicap for what the rate does
 //! not show (a copy, a thread). A trial of milliseconds is decided by luck where the processors are busy, and a long one of
 //! a slow way keeps the reader waiting: so a short trial of all only leaves out what is far behind, and the rest are tried
-//! again, longer. What was chosen is measured for as long as it is in use; if it falls behind what another showed, or after
-//! ever longer pauses, those that were not far behind are tried once more, for the storage may be another by then.
+//! again, longer, one after the other. What was chosen is measured for as long as it is in use; if it falls behind what
+//! another showed, or after ever longer pauses, they are tried once more, for the storage may be another by then.
 
 use std::time::Duration;
 
-/// Who delivers less than one of so many parts of what the best does is not tried again.
+/// Who showed less than one of so many parts of what the best did is not tried again with it.
 const NEAR: f64 = 4.0;
+/// A longer trial is so many times what is in flight, at least.
+const QUEUES: u32 = 2;
+/// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
+const PART: u32 = 3;
+const BEHIND: f64 = 1.5;
+/// What was chosen is left for one that is so many times as fast in the same trials.
+const FASTER: f64 = 1.1;
+
 /// What was chosen is measured over so many times its longer trial.
 const SPELL: u32 = 2;
-/// Another one that was so many times as fast in its trial is reason to try them all again; one that is so many times as
-/// slow as another need not be tried to the end.
-const CLEARLY: f64 = 1.5;
-/// What a part of a trial shows, of so many parts.
-const PART: u32 = 3;
-/// What was chosen is left for one that is so many times as fast in the same trial.
-const FASTER: f64 = 1.1;
-/// Bytes until they are tried again, and how many times as many it is from then on.
+/// It is doubted if another showed so many times its rate; not again within so many bytes, and each time twice as many.
+const DOUBTFUL: f64 = 1.5;
+const DOUBT: u64 = 32 << 20;
+/// Bytes until all are tried again whatever was measured, and how many times as many it is each time.
 const PAUSE: u64 = 2 << 30;
 const LONGER: u64 = 4;
-
-/// A longer trial is so many times what is in flight, at least: what others sent before stands in front of the first.
-const QUEUES: u32 = 2;
+/// Chunks that go another way while a trial is due, after which it is given up: nothing that is wanted can go that way.
+const PASSED: u32 = 96;
 
 /// One way, before its trials.
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +63,8 @@ struct Trial {
     chunks: u32,
     sent: u32,
     in_flight: u32,
-    /// Those of them that were sent before the trial began.
-    earlier: u32,
+    /// Those of them that do not count: sent before the trial began, or behind what others had in flight.
+    apart: u32,
     /// When the requests in flight began to be some.
     busy_since: Duration,
     spell: Spell,
@@ -79,7 +82,7 @@ impl Trial {
             chunks: contender.chunks[0],
             sent: 0,
             in_flight: 0,
-            earlier: 0,
+            apart: 0,
             busy_since: Duration::ZERO,
             spell: Spell::default(),
             load: 0,
@@ -90,33 +93,46 @@ impl Trial {
 
     /// Another trial.
     fn begin(&mut self) {
-        (self.chunks, self.sent, self.earlier) = (self.contender.chunks[1], 0, self.in_flight);
+        (self.chunks, self.sent, self.apart) = (self.contender.chunks[1], 0, self.in_flight);
         self.spell = Spell::default();
     }
 
-    /// What is compared, once it is known; of those that can be compared.
+    fn is_due(&self) -> bool {
+        self.sent < self.chunks
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.chunks > 0 && !self.is_due()
+    }
+
+    /// Whether it may be tried.
+    fn can_compete(&self) -> bool {
+        !self.failed && self.contender.chunks[0] > 0
+    }
+
+    /// What is compared, once it is known.
     fn merit(&self) -> Option<f64> {
-        self.rate.filter(|_| !self.failed && self.contender.chunks[0] > 0).map(|rate| rate / self.contender.handicap)
+        self.rate.filter(|_| self.can_compete()).map(|rate| rate / self.contender.handicap)
     }
 
     /// A chunk that was in flight has come in; whether it counts.
     fn land(&mut self, bytes: u64, now: Duration) -> bool {
-        if self.earlier == 0 {
+        let counts = self.apart == 0;
+        if counts {
             self.spell.bytes += bytes;
             self.spell.answered += 1;
             self.spell.load += self.in_flight;
             self.spell.busy += now.saturating_sub(self.busy_since);
         }
+        self.apart = self.apart.saturating_sub(1);
         self.in_flight -= 1;
         self.busy_since = now;
-        let is_earlier = self.earlier > 0;
-        self.earlier = self.earlier.saturating_sub(1);
-        !is_earlier
+        counts
     }
 
     /// All has come in, or enough to tell that it is not the best.
     fn is_over(&self, best: f64) -> bool {
-        let is_behind = || self.spell.rate() / self.contender.handicap * CLEARLY < best;
+        let is_behind = || self.spell.rate() / self.contender.handicap * BEHIND < best;
         self.spell.answered >= self.chunks || self.spell.answered >= self.chunks.div_ceil(PART) && is_behind()
     }
 
@@ -141,14 +157,18 @@ impl Trial {
 pub struct Choice {
     trials: Vec<Trial>,
     chosen: Option<usize>,
-    /// Nothing has come in since that was chosen: what was sent before stands in front.
+    /// Nothing has come in since the last trials: what was sent before stands in front.
     is_fresh: bool,
-    /// Only the first, short trials have been made.
+    /// The first, short trials are not over yet.
     is_early: bool,
-    /// The best that these trials have shown so far.
+    /// The best that these trials have shown so far, and whether the rate of one of them was the reader's.
     best: f64,
+    is_idle: bool,
+    /// Chunks that went another way while a trial was due.
+    passed: u32,
     /// Bytes that came in since the last trials, and with how many there are others.
     since: u64,
+    doubt: u64,
     pause: u64,
 }
 
@@ -160,11 +180,21 @@ impl Choice {
         if is_alone {
             trials.iter_mut().for_each(|trial| trial.chunks = 0);
         }
-        let chosen = is_alone.then_some(0);
-        Self { trials, chosen, is_fresh: false, is_early: true, best: 0.0, since: 0, pause: PAUSE }
+        Self {
+            trials,
+            chosen: is_alone.then_some(0),
+            is_fresh: false,
+            is_early: true,
+            best: 0.0,
+            is_idle: false,
+            passed: 0,
+            since: 0,
+            doubt: DOUBT,
+            pause: PAUSE,
+        }
     }
 
-    /// The way that all were found to be slower than, once that is known.
+    /// The best that the trials so far have shown, once those are over in which all take part.
     pub fn chosen(&self) -> Option<usize> {
         self.chosen
     }
@@ -173,63 +203,91 @@ impl Choice {
         self.trials.get(way).is_none_or(|trial| trial.failed)
     }
 
-    /// The way for the next chunk.
+    /// The best of those that are `wanted`, the first of equals.
+    fn best_of(&self, wanted: impl Fn(&Trial) -> bool) -> Option<usize> {
+        let merit = |way: &usize| self.trials[*way].merit().unwrap_or(0.0);
+        let ways = (0..self.trials.len()).filter(|&way| !self.trials[way].failed && wanted(&self.trials[way]));
+        ways.reduce(|best, way| if merit(&way) > merit(&best) { way } else { best })
+    }
+
+    /// Whose trial is due. The longer ones come one after the other, and the likely best first, so that each need not be
+    /// tried to the end if it is slower than one before.
+    fn due(&self) -> Option<usize> {
+        if self.is_early {
+            self.trials.iter().position(Trial::is_due)
+        } else if self.trials.iter().any(Trial::is_awaited) {
+            None
+        } else {
+            self.best_of(Trial::is_due)
+        }
+    }
+
+    /// The way for the next chunk: where the last answers of a trial are awaited, the best so far.
     pub fn next(&self) -> usize {
-        let is_untried = |way: &usize| self.trials[*way].sent < self.trials[*way].chunks;
-        let is_awaited = || self.trials.iter().any(|trial| trial.chunks > 0 && trial.sent >= trial.chunks);
-        let untried = match self.chosen {
-            // One after the other, so that each need not be tried to the end if it is slower than the one before.
-            Some(_) if is_awaited() => None,
-            chosen => chosen.filter(is_untried).or_else(|| (0..self.trials.len()).find(is_untried)),
-        };
-        // The last answers are awaited: the best so far goes on meanwhile.
-        let usable = || self.trials.iter().position(|trial| !trial.failed);
-        untried.or(self.chosen).or_else(usable).unwrap_or(0)
+        self.due().or(self.chosen).or_else(|| self.best_of(|_| true)).unwrap_or(0)
     }
 
     /// A chunk is sent this way now.
     pub fn send(&mut self, way: usize, now: Duration) {
+        let (due, others) = (self.due(), self.trials.iter().map(|trial| trial.in_flight).sum::<u32>());
         let Some(trial) = self.trials.get_mut(way) else { return };
         if trial.in_flight == 0 {
             trial.busy_since = now;
         }
-        trial.sent += 1;
+        if trial.chunks > 0 && trial.sent == 0 && trial.in_flight == 0 && others > 0 {
+            // What others have sent stands in front of it: that time is theirs.
+            trial.apart = 1;
+        } else if trial.chunks > 0 {
+            trial.sent += 1;
+        }
         trial.in_flight += 1;
         if trial.chunks > 0 && !self.is_early {
-            trial.chunks = trial.chunks.max(QUEUES * (trial.in_flight - trial.earlier.min(trial.in_flight)));
+            trial.chunks = trial.chunks.max(QUEUES * trial.in_flight.saturating_sub(trial.apart));
+        }
+        match due {
+            Some(due) if due != way => self.pass_over(due),
+            _ => self.passed = 0,
+        }
+    }
+
+    fn pass_over(&mut self, due: usize) {
+        self.passed += 1;
+        if self.passed >= PASSED {
+            (self.trials[due].chunks, self.passed) = (0, 0);
+            self.compare();
         }
     }
 
     /// A chunk that was sent this way was there already: another one is tried for it.
     pub fn take_back(&mut self, way: usize, now: Duration) {
         let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return };
-        trial.sent = trial.sent.saturating_sub(1);
-        trial.in_flight -= 1;
-        trial.earlier = trial.earlier.min(trial.in_flight);
-        if trial.in_flight > 0 {
-            trial.spell.busy += now.saturating_sub(trial.busy_since);
+        if trial.apart > 0 {
+            trial.apart -= 1;
+        } else {
+            trial.sent = trial.sent.saturating_sub(1);
+            trial.spell.busy += if trial.in_flight > 1 { now.saturating_sub(trial.busy_since) } else { Duration::ZERO };
         }
+        trial.in_flight -= 1;
         trial.busy_since = now;
     }
 
     /// A chunk has come in, in this way.
     pub fn answer(&mut self, way: usize, bytes: u64, now: Duration) {
-        let is_chosen = self.chosen == Some(way);
+        let is_on = self.trials.iter().any(|trial| trial.chunks > 0);
+        let is_measured = self.chosen == Some(way) && !is_on;
         let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return };
         self.since += bytes;
         if !trial.land(bytes, now) {
             return;
         }
         if trial.chunks > 0 {
-            if trial.is_over(self.best) {
+            if trial.is_over(if self.is_early { 0.0 } else { self.best }) {
                 trial.chunks = 0;
-                trial.measure();
-                if !self.is_early {
-                    self.best = self.best.max(trial.merit().unwrap_or(0.0));
-                }
+                self.is_idle |= !trial.measure();
+                self.best = self.best.max(trial.merit().unwrap_or(0.0));
                 self.compare();
             }
-        } else if !is_chosen || std::mem::take(&mut self.is_fresh) {
+        } else if !is_measured || std::mem::take(&mut self.is_fresh) {
             trial.spell = Spell::default();
         } else if trial.spell.answered >= SPELL * trial.contender.chunks[1].max(1) && trial.measure() {
             self.reconsider(way);
@@ -238,64 +296,61 @@ impl Choice {
 
     /// The way does not work on this file: it is not taken again.
     pub fn fail(&mut self, way: usize, now: Duration) {
-        if let Some(trial) = self.trials.get_mut(way) {
-            if trial.in_flight > 0 {
-                trial.land(0, now);
-            }
-            (trial.failed, trial.chunks) = (true, 0);
+        let Some(trial) = self.trials.get_mut(way) else { return };
+        if trial.in_flight > 0 {
+            trial.land(0, now);
         }
+        if std::mem::replace(&mut trial.failed, true) {
+            return;
+        }
+        trial.chunks = 0;
         if self.chosen == Some(way) {
             self.chosen = None;
         }
         self.compare();
     }
 
-    /// Takes the best, once all trials are over, and tries longer what came near it in short ones.
+    /// Takes the best, once all trials are over; after the short ones those that came near it are tried longer.
     fn compare(&mut self) {
         if self.trials.iter().any(|trial| trial.chunks > 0) {
             return;
         }
-        let before = self.chosen;
-        let merits = self.trials.iter().enumerate().filter_map(|(way, trial)| Some((way, trial.merit()?)));
-        let mut best: Option<(usize, f64)> = None;
-        for (way, merit) in merits {
-            let merit = if before == Some(way) { merit * FASTER } else { merit };
-            if best.is_none_or(|(_, other)| merit > other) {
-                best = Some((way, merit));
-            }
+        let best = self.best_of(|trial| trial.merit().is_some());
+        let merit = |way: usize| self.trials[way].merit().unwrap_or(0.0);
+        let is_clear = |way| self.chosen.is_none_or(|chosen| merit(way) > merit(chosen) * FASTER);
+        if !self.is_idle || self.chosen.is_none() {
+            self.chosen = best.filter(|&way| is_clear(way)).or(self.chosen);
         }
-        self.chosen = best.map(|(way, _)| way).or(before);
-        self.is_fresh |= self.chosen != before;
-        self.since = 0;
+        (self.is_fresh, self.since) = (true, 0);
         if std::mem::take(&mut self.is_early) {
-            self.try_again();
+            self.try_again(NEAR);
         }
     }
 
-    /// What was chosen is measured anew.
+    /// What was chosen was measured anew.
     fn reconsider(&mut self, chosen: usize) {
         let merit = self.trials[chosen].merit().unwrap_or(f64::MAX);
-        if self.trials.iter().filter_map(Trial::merit).any(|other| other > merit * CLEARLY) {
-            self.try_again();
-        } else if self.since >= self.pause {
+        let is_doubtful = self.trials.iter().filter_map(Trial::merit).any(|other| other > merit * DOUBTFUL);
+        if self.since >= self.pause {
             self.pause = self.pause.saturating_mul(LONGER);
-            self.try_again();
+            self.try_again(f64::INFINITY);
+        } else if is_doubtful && self.since >= self.doubt {
+            self.doubt = self.doubt.saturating_mul(2);
+            self.try_again(NEAR);
         }
     }
 
-    /// Begins another trial of what is in use and those that were not far behind, if there are any.
-    fn try_again(&mut self) {
-        let best = self.trials.iter().filter_map(Trial::merit).fold(0.0, f64::max);
-        let is_near = |merit: f64| merit * NEAR >= best;
-        let near = self
-            .trials
-            .iter_mut()
-            .enumerate()
-            .filter(|(way, trial)| trial.merit().is_some_and(|merit| is_near(merit) || self.chosen == Some(*way)));
-        let near: Vec<_> = near.map(|(_, trial)| trial).collect();
-        if near.len() > 1 {
-            self.best = 0.0;
-            near.into_iter().for_each(Trial::begin);
+    /// Begins another trial of what is in use, and of those that are not so many times behind the best, if there are any.
+    fn try_again(&mut self, behind: f64) {
+        let most = self.trials.iter().filter_map(Trial::merit).fold(0.0, f64::max);
+        let is_near = |trial: &Trial| trial.merit().is_none_or(|merit| merit * behind >= most);
+        let chosen = self.chosen;
+        let again = self.trials.iter_mut().enumerate();
+        let again = again.filter(|(way, trial)| trial.can_compete() && (is_near(trial) || chosen == Some(*way)));
+        let again: Vec<_> = again.map(|(_, trial)| trial).collect();
+        (self.best, self.is_idle) = (0.0, false);
+        if again.len() > 1 {
+            again.into_iter().for_each(Trial::begin);
         }
     }
 }

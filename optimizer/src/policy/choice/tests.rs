@@ -105,7 +105,7 @@ fn luck_in_the_trial_is_found_out() {
     let (mut choice, mut now) = (among(3), 0);
     go_on(&mut choice, &mut now, |way| [500, 300, 20][way], 4, 60);
     assert_eq!(choice.chosen(), Some(2));
-    go_on(&mut choice, &mut now, |way| [500, 300, 2000][way], 4, 400);
+    go_on(&mut choice, &mut now, |way| [500, 300, 2000][way], 4, 600);
     assert_eq!(choice.chosen(), Some(1));
     // The storage becomes slower for all, and hardly faster.
     go_on(&mut choice, &mut now, |_| 1000, 4, 1000);
@@ -164,4 +164,129 @@ fn equals_are_decided_by_their_order() {
     let mut choice = among(3);
     fill(&mut choice, &[100, 98, 95], 4, 80);
     assert_eq!(choice.chosen(), Some(0));
+}
+
+/// A storage that serves chunks in the order in which they are sent, so many in flight all the time; each way takes its time,
+/// of the way and the chunks served so far. Returns the chunks that went each way.
+fn serve(
+    choice: &mut Choice,
+    time: impl Fn(usize, usize) -> u64,
+    depth: impl Fn(usize) -> usize,
+    chunks: usize,
+) -> Vec<usize> {
+    let (mut now, mut taken) = (0, vec![0; choice.trials.len()]);
+    let mut flying = std::collections::VecDeque::new();
+    for served in 0..chunks {
+        while flying.len() < depth(choice.next()).max(1) {
+            flying.push_back(send(choice, Duration::from_micros(now)));
+        }
+        let way = flying.pop_front().unwrap();
+        now += time(way, served);
+        taken[way] += 1;
+        choice.answer(way, CHUNK, Duration::from_micros(now));
+    }
+    taken
+}
+
+#[test]
+fn a_queue_in_front_of_a_trial_is_not_held_against_it() {
+    for depth in [1, 4, 8, 16, 24, 64, 128] {
+        // The first trial is over before the second way becomes the faster one by far.
+        let mut choice = among(2);
+        let early = 2 * TRIAL as usize + depth;
+        serve(
+            &mut choice,
+            |way, served| if served < early { 1000 } else { [1000, 400][way] },
+            |_| depth,
+            early + 600 + 8 * depth,
+        );
+        assert_eq!(choice.chosen(), Some(1), "{depth} in flight");
+    }
+}
+
+/// Also where what is used always seems slower than another was, and where the storage varies.
+#[test]
+fn trials_cost_little() {
+    for depth in [4, 8, 16, 64] {
+        for phases in [[10, 10, 10], [6, 10, 16]] {
+            let mut choice = among(4);
+            let time = |way: usize, served: usize| [100, 105, 150, 300][way] * phases[served / 100 % 3];
+            let taken = serve(&mut choice, time, |_| depth, 100_000);
+            let chosen = taken[choice.chosen().unwrap()];
+            assert!(chosen > 90_000, "{depth} in flight: {taken:?}");
+        }
+    }
+}
+
+/// Where nothing that is wanted can go one way, that way's trial does not keep the others waiting.
+#[test]
+fn a_trial_that_is_passed_over_is_given_up() {
+    for sent_before in [0, 5, TRIAL as usize + 5] {
+        let (mut choice, mut sent) = (among(3), 0);
+        let mut used = Vec::new();
+        for now in (0..3000).map(|n| Duration::from_micros(n * 100)) {
+            let way = match choice.next() {
+                2 if sent >= sent_before => 1,
+                way => way,
+            };
+            sent += usize::from(way == 2);
+            choice.send(way, now);
+            choice.answer(way, CHUNK, now + Duration::from_micros([20, 80, 10][way]));
+            used.push(way);
+        }
+        assert!(choice.chosen().is_some());
+        assert!(
+            used[2000..].iter().all(|&way| way == 0) || sent_before > 5,
+            "after {sent_before}: {:?}",
+            choice.chosen()
+        );
+    }
+}
+
+#[test]
+fn what_was_left_out_does_not_follow_the_chosen_one() {
+    let mut choice = among(3);
+    serve(&mut choice, |way, _| [5000, 100, 120][way], |_| 4, 400);
+    assert_eq!(choice.chosen(), Some(1));
+    choice.fail(1, Duration::from_secs(10));
+    assert_eq!(choice.next(), 2);
+}
+
+proptest! {
+    /// Whatever comes in whatever order, the counts are right, and a way that failed is taken only if all have.
+    #[test]
+    fn any_order_is_survived(steps in prop::collection::vec((0usize..12, 0usize..4, 1u64..5000), 1..2000)) {
+        let (mut choice, mut now, mut flying) = (among(4), 0, [0u32; 4]);
+        let mut failed = [false; 4];
+        for (step, way, time) in steps {
+            now += time;
+            let at = Duration::from_micros(now);
+            match step {
+                0..6 => {
+                    // Sometimes another way than the one that is told.
+                    let way = if step == 0 { way } else { choice.next() };
+                    prop_assert!(step == 0 || !failed[way] || failed == [true; 4]);
+                    choice.send(way, at);
+                    flying[way] += 1;
+                }
+                6..10 if flying[way] > 0 => {
+                    choice.answer(way, CHUNK, at);
+                    flying[way] -= 1;
+                }
+                10 if flying[way] > 0 => {
+                    choice.take_back(way, at);
+                    flying[way] -= 1;
+                }
+                11 if time < 50 => {
+                    choice.fail(way, at);
+                    flying[way] = flying[way].saturating_sub(1);
+                    failed[way] = true;
+                }
+                _ => {}
+            }
+            for (trial, flying) in choice.trials.iter().zip(flying) {
+                prop_assert!(trial.in_flight == flying && trial.apart <= trial.in_flight);
+            }
+        }
+    }
 }
