@@ -93,7 +93,7 @@ impl Curtain {
             Method::Guard => at,
         };
         if self.arm(start, apply) {
-            (self.rearmed, self.unarmed) = (clock.now(), 0);
+            self.rearmed = clock.now();
         }
     }
 
@@ -102,7 +102,11 @@ impl Curtain {
     fn is_another_tick(&mut self, clock: &Clock) -> bool {
         self.unarmed = self.unarmed.wrapping_add(1);
         let asks = self.unarmed.is_power_of_two() || self.unarmed.is_multiple_of(8);
-        asks && clock.now() != self.rearmed
+        let is_another = asks && clock.now() != self.rearmed;
+        if is_another {
+            self.unarmed = 0;
+        }
+        is_another
     }
 
     /// Opens the checkpoint that holds `at`, if there is one.

@@ -84,7 +84,7 @@ pub struct Curtain {
     recent: [u64; RECENT],
     /// Where each of these leaves a sentinel.
     sentinels: [u64; RECENT],
-    /// When a sentinel was last re-armed, and how many trips since then could have left another.
+    /// When a sentinel was last re-armed, and how many trips could have left another since it was last another tick.
     rearmed: u64,
     unarmed: u32,
     judged: u32,
