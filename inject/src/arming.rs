@@ -265,7 +265,6 @@ pub fn give_up(why: Refusal) {
 /// The same, and nothing is closed any more when this returns.
 pub fn open_all(why: Refusal) {
     settle_inheritance();
-    let _quiet = sys::Quiet::begin();
     handler::open_everything(why);
 }
 

@@ -92,14 +92,14 @@ impl Drop for Pin {
                 decrease(&PINNED);
             }
             Kind::Whole(place) => place.store(0, Release),
-            Kind::WholeWithoutPlace => decrease(&MORE_WHOLES),
+            Kind::WholeWithoutPlace => drop(decrease(&MORE_WHOLES)),
         }
     }
 }
 
-fn decrease(count: &AtomicU32) {
-    // Not below zero, if a signal handler forks just here.
-    let _ = count.fetch_update(SeqCst, Relaxed, |count| count.checked_sub(1));
+/// Counts one less, but not below zero, if a signal handler forks just here; the answer is the count before.
+pub fn decrease(count: &AtomicU32) -> u32 {
+    count.fetch_update(SeqCst, Relaxed, |count| count.checked_sub(1)).unwrap_or(0)
 }
 
 /// Calls `each` for the parts of `start..end` that may be closed.

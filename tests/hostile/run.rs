@@ -3,7 +3,7 @@
 //! Half-way, a program comes to the rendezvous: it writes a byte to the FIFO `reached` in the folder that
 //! `HOSTILE_RENDEZVOUS` names, and reads one from the FIFO `go`. That is when something happens to the optimizer.
 //!
-//! Whoever must be served under its own number writes that to the file `served` there.
+//! Whoever must be served under its own number writes that to the file `served` there, and how often it trips at least.
 //!
 //! A long run sets `HOSTILE_ROUNDS`, how many rounds those cases go that count them, and `HOSTILE_PATIENCE`, in seconds.
 
@@ -16,7 +16,7 @@ use precache_tests::optimizer::{apart, beside, must_end};
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{lacking, scratch};
 use precache_tests::traps::Traps;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -80,8 +80,8 @@ pub struct Run {
     pub report: Report,
     /// Checkpoints that were hit; `None`: nobody may look.
     pub hit: Option<u64>,
-    /// The processes that must be served; empty: nobody said.
-    pub served: BTreeSet<u64>,
+    /// The processes that must be served, with their trips at least; empty: nobody said.
+    pub served: BTreeMap<u64, u64>,
 }
 
 /// Runs the program; `None`: this machine lacks what it takes.
@@ -128,8 +128,9 @@ pub fn run(words: &[OsString], way: Way, options: &[&str]) -> Result<Option<Run>
     let before = harmed.map_or(Some(0), |harmed| harmed.traps.as_ref().map(Traps::hit));
     let hit = before.map(|before| before + report.trips());
     let numbers = std::fs::read_to_string(folder.path().join("served")).unwrap_or_default();
-    let served =
-        numbers.lines().map(str::parse).collect::<Result<_, _>>().map_err(|error| format!("served: {error}"))?;
+    let pair =
+        |line: &str| line.split_once(' ').and_then(|(pid, least)| Some((pid.parse().ok()?, least.parse().ok()?)));
+    let served = numbers.lines().map(pair).collect::<Option<_>>().ok_or(format!("served: {numbers:?}"))?;
     Ok(Some(Run { left, report, hit, served }))
 }
 

@@ -10,9 +10,10 @@ mod aside;
 pub use self::aside::{Ignored, Withdrawn};
 use super::open_everything;
 use super::stand_in::STAND_IN;
+use crate::arming::settle_inheritance;
 use crate::fork_gate::Shut;
 use crate::sys::{self, Action, SignalSet, bit};
-use crate::{next, owner};
+use crate::{next, owner, pins};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::Refusal;
 
@@ -155,8 +156,10 @@ const NOBODY: i32 = -1;
 impl Suspended {
     #[inline(never)] // One copy is enough for both who ask.
     pub fn begin() -> Self {
-        // A handler of the program's may run on top of this, and meet what a forked child has inherited.
-        crate::arming::settle_inheritance();
+        // No handler of the program's forks before this is counted and all is open.
+        let _quiet = sys::Quiet::begin();
+        // One that runs later may meet what a forked child has inherited.
+        settle_inheritance();
         let process = sys::process();
         if !is_virtual() || PROCESS.load(Relaxed) != process {
             return Self { process: NOBODY };
@@ -166,16 +169,20 @@ impl Suspended {
         Self { process }
     }
 
-    /// Whether this process counts it: not the child of a handler that forked meanwhile, which has counted anew.
+    /// Whether this process counts it: not the child of a handler that forked meanwhile, which counts anew when it adopts.
     fn is_ours(&self) -> bool {
+        settle_inheritance();
         self.process == PROCESS.load(Relaxed)
     }
 }
 
 impl Drop for Suspended {
+    #[inline(never)] // As above.
     fn drop(&mut self) {
+        // No handler forks between the look and the count.
+        let _quiet = sys::Quiet::begin();
         if self.is_ours() {
-            SUSPENDED.fetch_sub(1, SeqCst);
+            pins::decrease(&SUSPENDED);
         }
     }
 }

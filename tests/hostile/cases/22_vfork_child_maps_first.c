@@ -18,7 +18,7 @@ int main(int count, char **arguments)
 	int status;
 	waitpid(guest, &status, 0);
 	printf("vfork child: %d\n", status);
-	must_be_served();
+	must_be_served(20);
 	volatile unsigned char *base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_pages(base, 0, file_length / 2);
 	rendezvous();

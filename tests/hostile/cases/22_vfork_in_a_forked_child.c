@@ -14,7 +14,7 @@ int main(int count, char **arguments)
 	return 77;
 #endif
 	volatile unsigned char *base = map_file(arguments, PROT_READ, MAP_SHARED);
-	must_be_served();
+	must_be_served(1);
 	read_pages(base, 0, MIB);
 	rendezvous();
 	int status, file = file_descriptor;
@@ -31,7 +31,7 @@ int main(int count, char **arguments)
 			}
 			waitpid(guest, &status, 0);
 			printf("vfork child: %d\n", status);
-			must_be_served();
+			must_be_served(20);
 			for (size_t at = 0; at < file_length; at += MIB)
 				read_pages(base, at, at + MIB);
 			puts("all read");

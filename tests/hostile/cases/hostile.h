@@ -23,8 +23,9 @@ static inline void rendezvous(void)
 	close(file);
 }
 
-/* This process must be a reader in the report, under its own number; of those that do not say so none may be. */
-static inline void must_be_served(void)
+/* This process must be a reader in the report, under its own number and with at least so many trips; of those that do not say
+ * so none may be. */
+static inline void must_be_served(int least)
 {
 	const char *folder = getenv("HOSTILE_RENDEZVOUS");
 	char name[4096];
@@ -32,7 +33,7 @@ static inline void must_be_served(void)
 	if (!folder)
 		return;
 	snprintf(name, sizeof name, "%s/served", folder);
-	if ((file = open(name, O_WRONLY | O_CREAT | O_APPEND, 0600)) < 0 || dprintf(file, "%d\n", getpid()) < 0)
+	if ((file = open(name, O_WRONLY | O_CREAT | O_APPEND, 0600)) < 0 || dprintf(file, "%d %d\n", getpid(), least) < 0)
 		fail(name);
 	close(file);
 }

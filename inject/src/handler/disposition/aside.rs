@@ -5,6 +5,7 @@ use super::{
     is_virtual, put_in_place, set, set_own, take_over,
 };
 use crate::handler::stand_in::{self, STAND_IN};
+use crate::pins;
 use crate::sys::{self, Action, SignalSet};
 use core::sync::atomic::Ordering::*;
 
@@ -39,13 +40,15 @@ impl Drop for Ignored {
         if cfg!(feature = "sabotage-settings-undone") {
             set(&IGNORE);
         }
+        // No handler forks from here on.
+        let _quiet = sys::Quiet::begin();
         let is_ours = self.0.is_ours();
         // The child of a handler that forked meanwhile has put it in place when it adopted.
         if !is_ours && self.0.process != NOBODY {
             return;
         }
         let _installing = is_ours.then(Installing::begin);
-        if !is_ours || IGNORING.fetch_sub(1, SeqCst) <= 1 {
+        if !is_ours || pins::decrease(&IGNORING) <= 1 {
             put_in_place(&get());
             accommodate();
         }
