@@ -79,7 +79,7 @@ impl Soak {
             log.clone().into(),
         ];
         let started = Instant::now();
-        let Some(Run { left, report, hit }) = run(&words, way, &OPTIONS)? else { return Ok(None) };
+        let Some(Run { left, report, hit, .. }) = run(&words, way, &OPTIONS)? else { return Ok(None) };
         // What readers count that come and go before an optimizer is killed goes with it.
         let least = if way == Way::OptimizerKilled { 1 } else { operations / 20 };
         if let Some(hit) = hit.filter(|hit| way != Way::Native && *hit < least) {
