@@ -249,9 +249,9 @@ pub fn describe(segment: &Segment, held: &Held) {
     shared.distance.store(0, Relaxed);
     shared.watches.iter().for_each(clear);
     // What nobody will tell need not be waited for in small steps.
-    if settings::nobody_fetches() {
-        shared.watches.iter().take(1).for_each(Watch::expect_nothing);
-    }
+    let expected = usize::from(settings::nobody_fetches());
+    shared.watches.iter().take(expected).for_each(Watch::expect_nothing);
+    shared.watched.store(expected as u32, Release);
     shared.generation.store(held.generation(), Release);
 }
 

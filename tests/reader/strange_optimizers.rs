@@ -68,6 +68,7 @@ impl Shared {
         unsafe { &*(self.0 as *const Segment as *const AtomicU64).byte_add(place) }.store(value, Relaxed);
         for mapping in self.0.mappings.iter().take(4) {
             mapping.distance.store(value, Relaxed);
+            mapping.watched.store(dice.throw() as u32 % 10, Relaxed);
             let watch = &mapping.watches[dice.throw() as usize % mapping.watches.len()];
             watch.low.store(dice.throw() % (80 << 20), Relaxed);
             watch.high.store(dice.throw() % (80 << 20), Relaxed);

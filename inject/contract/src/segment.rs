@@ -261,7 +261,8 @@ pub struct Mapping {
     pub gain: AtomicU32,
     /// The generation that the counters below belong to: they stand until the slot is used again.
     pub counted: AtomicU32,
-    reserved: AtomicU32,
+    /// Watches in use: the first so many.
+    pub watched: AtomicU32,
     /// Where the protected part begins in the reader, in bytes.
     pub address: AtomicU64,
     /// Length of the protected part, in bytes.
@@ -289,7 +290,12 @@ impl Mapping {
         let distance = self.distance.load(Relaxed) / PAGE * PAGE;
         let along = offset.wrapping_sub(self.offset.load(Relaxed));
         let is_on_grid = || along.checked_rem(distance) == Some(0);
-        self.watches.iter().any(|watch| watch.is_quiet(offset, is_on_grid))
+        self.watched().iter().any(|watch| watch.is_quiet(offset, is_on_grid))
+    }
+
+    /// The watches in use.
+    pub fn watched(&self) -> &[Watch] {
+        self.watches.get(..self.watched.load(Acquire) as usize).unwrap_or(&self.watches)
     }
 }
 

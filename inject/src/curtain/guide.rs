@@ -41,6 +41,8 @@ pub struct Told<'a> {
     pub distance: u64,
     /// Nobody fetches, so no more is asked than which parts between the grid's points are read.
     pub by_grid: bool,
+    /// Whether pages are mapped ahead of readers.
+    pub maps_ahead: bool,
 }
 
 impl Told<'_> {

@@ -171,8 +171,8 @@ impl Curtain {
         }
     }
 
-    /// What the last trip opened that its reader will read next, and has not read before: empty, unless its order of
-    /// reading is known, and is forward.
+    /// What the last trip opened that its reader will read next, and has not read before: empty, unless pages are mapped
+    /// ahead, and its order of reading is known, and is forward.
     pub fn ahead(&self) -> Span {
         self.ahead
     }
@@ -236,7 +236,7 @@ impl Curtain {
             Span { start, end }
         };
         self.streams.expect(stream, open.start, open.end);
-        if guide.is_some() && !is_backward {
+        if told.maps_ahead && guide.is_some() && !is_backward {
             self.ahead = self.open.first_gap(Span { start: at, end: open.end }).unwrap_or_default();
         }
         if told.by_grid {

@@ -98,6 +98,17 @@ impl Spans {
         may_close: impl FnOnce() -> bool,
         apply: &mut dyn FnMut(Action),
     ) -> bool {
+        // Nearly always a reader goes on from where one of them ends, and comes to no other.
+        let mut touched = self.0.items_mut().iter_mut().filter(|span| span.touches(wanted));
+        if let (Some(span), None) = (touched.next(), touched.next())
+            && span.start <= wanted.start
+        {
+            if span.end < wanted.end {
+                apply(Action::Open(Span { start: span.end, end: wanted.end }));
+                span.end = wanted.end;
+            }
+            return false;
+        }
         let mut whole = wanted;
         let mut closed = None;
         if self.0.is_full() && !self.0.items().iter().any(|span| span.touches(wanted)) {

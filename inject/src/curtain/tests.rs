@@ -65,7 +65,7 @@ impl Machine {
             asked.set(asked.get() + 1);
             now
         };
-        let told = Told { guides: &self.guides, distance: self.distance, by_grid: self.by_grid };
+        let told = Told { guides: &self.guides, distance: self.distance, by_grid: self.by_grid, maps_ahead: true };
         self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&ask), &mut |action| match action {
             Action::Open(span) => {
                 closed[range(span)].fill(false);

@@ -21,10 +21,15 @@ fn wish() -> Populate {
     }
 }
 
+/// Whether anything may be mapped ahead.
+pub fn is_wanted() -> bool {
+    wish() != Populate::Off
+}
+
 /// When the trip began, or 0 between two measurements, where that does not count; `None`: nothing is mapped ahead.
 pub fn clock(turn: &mut Turn) -> Option<u64> {
     let is_measuring = turn.trial().is_measuring();
-    (wish() != Populate::Off).then(|| if is_measuring { sys::nanoseconds() } else { 0 })
+    is_wanted().then(|| if is_measuring { sys::nanoseconds() } else { 0 })
 }
 
 /// What to map for the reader that has just tripped at `at`: of what the curtain opened ahead of it, that which the

@@ -133,11 +133,11 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
 /// Moves the curtain. Without a segment nobody hears of it for the time being.
 fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> bool {
     let mut guides = [Guide::default(); WATCHES];
-    let mut told = Told { by_grid: settings::nobody_fetches(), ..Told::default() };
+    let mut told = Told { by_grid: settings::nobody_fetches(), maps_ahead: populate::is_wanted(), ..Told::default() };
     if let Some(shared) = segment.and_then(|segment| segment.mappings.get(held.slot())) {
         protect::let_pages_go(held, &shared.letting_go);
         let mut used = 0;
-        for watch in shared.watches.iter().filter(|watch| watch.high.load(Relaxed) != 0) {
+        for watch in shared.watched() {
             if let Some(guide) = guides.get_mut(used) {
                 *guide = Guide::of(watch, held.offset());
                 used += 1;

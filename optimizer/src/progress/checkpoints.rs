@@ -165,6 +165,7 @@ fn futex(word: &std::sync::atomic::AtomicU32, operation: libc::c_int, value: u32
 /// Writes down for the handler how far apart checkpoints are to be, and where its trips are urgent.
 pub fn tell(mapping: &Mapping, distance: u64, thresholds: &mut dyn Iterator<Item = Thresholds>) {
     mapping.distance.store(distance, Release);
+    let mut watched = 0;
     for (watch, told) in mapping.watches.iter().zip(thresholds.map(Some).chain(std::iter::repeat(None))) {
         // Nothing is quiet or known while it changes: a trip in between wakes us once too often.
         watch.clear();
@@ -178,7 +179,9 @@ pub fn tell(mapping: &Mapping, distance: u64, thresholds: &mut dyn Iterator<Item
         watch.high.store(told.known.end, Release);
         watch.quiet_low.store(told.quiet.start, Release);
         watch.quiet_high.store(told.quiet.end, Release);
+        watched += 1;
     }
+    mapping.watched.store(watched, Release);
 }
 
 /// The progress source made of checkpoint trips.

@@ -93,9 +93,9 @@ impl Machine {
         self.trips.push((self.now, page as u64 * PAGE));
         // As the handler does, what is told first decides who hears of the trip, then where the next one is.
         let is_urgent = self.accelerated && !self.shared.is_quiet(page as u64 * PAGE);
-        let used = self.shared.watches.iter().filter(|watch| watch.high.load(Relaxed) != 0);
-        let guides: Vec<_> = used.map(|watch| Guide::of(watch, 0)).collect();
-        let told = Told { guides: &guides, distance: self.shared.distance.load(Relaxed), by_grid: false };
+        let guides: Vec<_> = self.shared.watched().iter().map(|watch| Guide::of(watch, 0)).collect();
+        let told =
+            Told { guides: &guides, distance: self.shared.distance.load(Relaxed), by_grid: false, maps_ahead: false };
         let closed = &mut self.closed;
         let milliseconds = 1 + (self.now * 1e3) as u64;
         self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| milliseconds), &mut |action| match action {
