@@ -1,11 +1,11 @@
 //! Interposed calls whose buffers lie elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::process::Command;
 
 use anyhow::Context;
 
-use super::{cost_reader, output_of, under_precache, warm_file};
+use super::{compile_library, cost_reader, output_of, under_precache, warm_file};
 use crate::bench::Bench;
 use crate::statistics::Median;
 use crate::verdict::{Bar, Verdict};
@@ -14,56 +14,81 @@ use crate::verdict::{Bar, Verdict};
 const BAR: f64 = 10.0;
 /// Runs with and without precache, in turn.
 const PAIRS: usize = 12;
+/// The calls in `wrapper.c`.
+const WRAPPED: [&str; 6] = ["write", "read", "send", "recv", "writev", "sendmsg"];
 
 /// What was measured, in nanoseconds, by call and place of the buffer.
 type Costs = BTreeMap<String, f64>;
 
 pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
     let file = warm_file(bench)?;
+    let wrapper = compile_library(bench, "wrapper", include_str!("wrapper.c"))?;
     let alone = cost_reader(bench, "calls", &file);
     let under = under_precache(bench, &["--distance=1M"], alone.clone());
-    let measure = |words: &[OsString]| costs_of(&output_of(&mut bench.programs.command(words))?);
-    // Who goes first changes from pair to pair.
-    let pair = |number: usize| {
-        if number.is_multiple_of(2) {
-            Ok((measure(&alone)?, measure(&under)?))
-        } else {
-            let over = measure(&under)?;
-            Ok((measure(&alone)?, over))
-        }
-    };
-    let pairs = (0..PAIRS).map(pair).collect::<anyhow::Result<Vec<_>>>()?;
-    ["stack", "heap", "mmap", "between mappings", "none"].map(|place| bar(place, &pairs)).into_iter().collect()
+    let run = |command: &mut Command| costs_of(&output_of(command)?);
+    let measure_alone = || run(&mut bench.programs.command(&alone));
+    let (mut pairs, mut wrapped) = (Vec::new(), Vec::new());
+    for number in 0..PAIRS {
+        // Who goes first changes from pair to pair.
+        let before = if number.is_multiple_of(2) { Some(measure_alone()?) } else { None };
+        let costs = run(&mut bench.programs.command(&under))?;
+        let least = run(bench.programs.command(&alone).env("LD_PRELOAD", &wrapper))?;
+        let without = before.map_or_else(measure_alone, Ok)?;
+        wrapped.push((without.clone(), least));
+        pairs.push((without, costs));
+    }
+    let mut bars = ["stack", "heap", "mmap", "between mappings", "none"]
+        .map(|place| bar(place, &pairs))
+        .into_iter()
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    bars.push(least(&wrapped)?);
+    Ok(bars)
 }
 
 /// Of the calls whose buffers lie in this place; the worst of them decides.
 fn bar(place: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
-    let over = |name: &String| {
-        let each: Option<Vec<f64>> =
-            pairs.iter().map(|(alone, under)| Some(under.get(name)? - alone.get(name)?)).collect();
-        each.and_then(Median::of).with_context(|| format!("`{name}` was not measured in every run"))
-    };
-    let names = pairs.iter().flat_map(|(alone, under)| alone.keys().chain(under.keys())).collect::<BTreeSet<_>>();
-    let of_place = names.into_iter().filter_map(|name| match name.split_once(", ")? {
-        (call, of) if of == place => Some(over(name).map(|over| (over, call))),
-        _ => None,
-    });
-    let mut calls: Vec<(Median, &str)> = of_place.collect::<anyhow::Result<_>>()?;
-    calls.sort_by(|(one, _), (other, _)| other.median.total_cmp(&one.median));
+    let calls = over(place, pairs)?;
     let highest = |end: fn(&Median) -> f64| calls.iter().map(|(over, _)| end(over)).max_by(f64::total_cmp);
     let (low, high) = highest(|over| over.low)
         .zip(highest(|over| over.high))
         .with_context(|| format!("nothing was measured with a buffer on the {place}"))?;
-    let each =
-        calls.iter().map(|(over, call)| format!("{call} {:+.1} ({:.1} to {:.1})", over.median, over.low, over.high));
-    let measured = format!("{} ns, {PAIRS} pairs", each.collect::<Vec<_>>().join(", "));
     let requirement = match place {
         "none" => format!("a call by number that has no buffer takes at most {BAR} ns more"),
         "between mappings" => format!("calls whose buffer lies between armed mappings take at most {BAR} ns more"),
         "mmap" => format!("calls whose buffer lies in a mapping of its own take at most {BAR} ns more"),
         place => format!("calls whose buffer lies on the {place} take at most {BAR} ns more"),
     };
-    Ok(Bar::new(requirement, measured, Verdict::at_most((low, high), BAR)))
+    Ok(Bar::new(requirement, written(&calls), Verdict::at_most((low, high), BAR)))
+}
+
+/// What of it no library can do without that is to see what calls return.
+fn least(pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
+    let requirement = "the same calls through a library that only passes them on and looks at what they return";
+    let calls = over("heap", pairs)?.into_iter().filter(|(_, call)| WRAPPED.contains(call)).collect::<Vec<_>>();
+    Ok(Bar::new(requirement, written(&calls), Verdict::Met))
+}
+
+/// What calls with buffers in this place take more, the worst first.
+fn over<'a>(place: &str, pairs: &'a [(Costs, Costs)]) -> anyhow::Result<Vec<(Median, &'a str)>> {
+    let of_call = |name: &String| {
+        let each: Option<Vec<f64>> =
+            pairs.iter().map(|(alone, under)| Some(under.get(name)? - alone.get(name)?)).collect();
+        each.and_then(Median::of).with_context(|| format!("`{name}` was not measured in every run"))
+    };
+    let names = pairs.iter().flat_map(|(alone, under)| alone.keys().chain(under.keys())).collect::<BTreeSet<_>>();
+    let of_place = names.into_iter().filter_map(|name| match name.split_once(", ")? {
+        (call, of) if of == place => Some(of_call(name).map(|over| (over, call))),
+        _ => None,
+    });
+    let mut calls: Vec<(Median, &str)> = of_place.collect::<anyhow::Result<_>>()?;
+    calls.sort_by(|(one, _), (other, _)| other.median.total_cmp(&one.median));
+    Ok(calls)
+}
+
+fn written(calls: &[(Median, &str)]) -> String {
+    let each =
+        calls.iter().map(|(over, call)| format!("{call} {:+.1} ({:.1} to {:.1})", over.median, over.low, over.high));
+    format!("{} ns, {PAIRS} pairs", each.collect::<Vec<_>>().join(", "))
 }
 
 fn costs_of(output: &str) -> anyhow::Result<Costs> {

@@ -1,11 +1,8 @@
 //! Children that map no data file, over those that load an empty library.
 
-use std::fs;
-use std::process::Command;
+use anyhow::Context;
 
-use anyhow::{Context, ensure};
-
-use super::{cost_reader, output_of, under_precache};
+use super::{compile_library, cost_reader, output_of, under_precache};
 use crate::bench::Bench;
 use crate::statistics::{Median, Spread};
 use crate::verdict::{Bar, Verdict};
@@ -13,15 +10,12 @@ use crate::verdict::{Bar, Verdict};
 /// Microseconds more, of each child.
 const BAR: f64 = 200.0;
 const CHILDREN: &str = "1000";
-const PAIRS: usize = 5;
+const PAIRS: usize = 15;
 
 pub fn judge(bench: &Bench) -> anyhow::Result<Bar> {
     let requirement =
         format!("each of {CHILDREN} children takes at most {BAR} us more than one that loads an empty library");
-    let (source, library) = (bench.scratch().join("empty.c"), bench.scratch().join("empty.so"));
-    fs::write(&source, "")?;
-    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
-    ensure!(compiled.context("there is no cc to make an empty library")?.success(), "cc makes no empty library");
+    let library = compile_library(bench, "empty", "")?;
     let words = cost_reader(bench, "children", CHILDREN);
     let under = under_precache(bench, &[], words.clone());
     let (mut over, mut empty) = (Vec::new(), Vec::new());

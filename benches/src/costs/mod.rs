@@ -49,6 +49,16 @@ fn warm_file(bench: &Bench) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
+/// A library to be preloaded, of this name and C source.
+fn compile_library(bench: &Bench, name: &str, source: &str) -> anyhow::Result<PathBuf> {
+    let path = |ending: &str| bench.scratch().join(name).with_extension(ending);
+    let (source_file, library) = (path("c"), path("so"));
+    fs::write(&source_file, source)?;
+    let compiled = Command::new("cc").args(["-O2", "-shared", "-fPIC", "-o"]).args([&library, &source_file]).status();
+    ensure!(compiled.context("there is no cc to make a library")?.success(), "cc makes no library of {name}.c");
+    Ok(library)
+}
+
 /// The words that start the program which measures from inside.
 fn cost_reader(bench: &Bench, what: &str, value: impl Into<OsString>) -> Vec<OsString> {
     vec![bench.programs.path("cost-reader").into(), what.into(), value.into()]
