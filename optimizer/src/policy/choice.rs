@@ -6,20 +6,18 @@
 //! again, longer, one after the other. What was chosen is measured for as long as it is in use; if it falls behind what
 //! another showed, or after ever longer pauses, they are tried once more, for the storage may be another by then.
 
+mod trial;
+
 use std::time::Duration;
+
+pub use self::trial::Contender;
+use self::trial::Trial;
 
 /// Who showed less than one of so many parts of what the best did is not tried again with it.
 const NEAR: f64 = 4.0;
-/// A longer trial is so many times what is in flight, at least.
-const QUEUES: u32 = 2;
-/// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
-const PART: u32 = 3;
-const BEHIND: f64 = 1.5;
 /// What was chosen is left for one that is so many times as fast in the same trials.
 const FASTER: f64 = 1.1;
 
-/// What was chosen is measured over so many times its longer trial.
-const SPELL: u32 = 2;
 /// It is doubted if another showed so many times its rate; not again within so many bytes, and each time twice as many.
 const DOUBTFUL: f64 = 1.5;
 const DOUBT: u64 = 32 << 20;
@@ -28,129 +26,6 @@ const PAUSE: u64 = 2 << 30;
 const LONGER: u64 = 4;
 /// Chunks that go another way while a trial is due, after which it is given up: nothing that is wanted can go that way.
 const PASSED: u32 = 96;
-
-/// One way, before its trials.
-#[derive(Clone, Copy, Debug)]
-pub struct Contender {
-    /// Chunks that it is tried on at first, and later; 0: only where no other works.
-    pub chunks: [u32; 2],
-    /// How many times as fast as another without one it must be.
-    pub handicap: f64,
-}
-
-/// What came in since the last measurement.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spell {
-    answered: u32,
-    bytes: u64,
-    /// Time with requests in flight.
-    busy: Duration,
-    /// Requests in flight at the answers, in sum.
-    load: u32,
-}
-
-impl Spell {
-    /// Bytes per second.
-    fn rate(&self) -> f64 {
-        self.bytes as f64 / self.busy.as_secs_f64().max(1e-6)
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Trial {
-    contender: Contender,
-    /// Chunks of the trial that is on, 0 between trials, and how many of them were sent.
-    chunks: u32,
-    sent: u32,
-    in_flight: u32,
-    /// Those of them that do not count: sent before the trial began, or behind what others had in flight.
-    apart: u32,
-    /// When the requests in flight began to be some.
-    busy_since: Duration,
-    spell: Spell,
-    /// Mean of requests in flight in its first trial.
-    load: u32,
-    /// Bytes per second, as it has shown them last.
-    rate: Option<f64>,
-    failed: bool,
-}
-
-impl Trial {
-    fn of(contender: Contender) -> Self {
-        Self {
-            contender,
-            chunks: contender.chunks[0],
-            sent: 0,
-            in_flight: 0,
-            apart: 0,
-            busy_since: Duration::ZERO,
-            spell: Spell::default(),
-            load: 0,
-            rate: None,
-            failed: false,
-        }
-    }
-
-    /// Another trial.
-    fn begin(&mut self) {
-        (self.chunks, self.sent, self.apart) = (self.contender.chunks[1], 0, self.in_flight);
-        self.spell = Spell::default();
-    }
-
-    fn is_due(&self) -> bool {
-        self.sent < self.chunks
-    }
-
-    fn is_awaited(&self) -> bool {
-        self.chunks > 0 && !self.is_due()
-    }
-
-    /// Whether it may be tried.
-    fn can_compete(&self) -> bool {
-        !self.failed && self.contender.chunks[0] > 0
-    }
-
-    /// What is compared, once it is known.
-    fn merit(&self) -> Option<f64> {
-        self.rate.filter(|_| self.can_compete()).map(|rate| rate / self.contender.handicap)
-    }
-
-    /// A chunk that was in flight has come in; whether it counts.
-    fn land(&mut self, bytes: u64, now: Duration) -> bool {
-        let counts = self.apart == 0;
-        if counts {
-            self.spell.bytes += bytes;
-            self.spell.answered += 1;
-            self.spell.load += self.in_flight;
-            self.spell.busy += now.saturating_sub(self.busy_since);
-        }
-        self.apart = self.apart.saturating_sub(1);
-        self.in_flight -= 1;
-        self.busy_since = now;
-        counts
-    }
-
-    /// All has come in, or enough to tell that it is not the best.
-    fn is_over(&self, best: f64) -> bool {
-        let is_behind = || self.spell.rate() / self.contender.handicap * BEHIND < best;
-        self.spell.answered >= self.chunks || self.spell.answered >= self.chunks.div_ceil(PART) && is_behind()
-    }
-
-    /// Takes the rate from what came in; whether that says anything.
-    fn measure(&mut self) -> bool {
-        let spell = std::mem::take(&mut self.spell);
-        let load = spell.load / spell.answered.max(1);
-        if self.rate.is_none() {
-            self.load = load;
-        }
-        // Readers want much less than in the first trial: the rate is theirs.
-        let tells = 2 * load >= self.load;
-        if tells {
-            self.rate = Some(spell.rate());
-        }
-        tells
-    }
-}
 
 /// The trials on one file. Ways are known by their index.
 #[derive(Clone, Debug)]
@@ -176,9 +51,9 @@ impl Choice {
     /// Among these, at least one; the first, if it is the only one to be tried.
     pub fn new(contenders: impl IntoIterator<Item = Contender>) -> Self {
         let mut trials: Vec<_> = contenders.into_iter().map(Trial::of).collect();
-        let is_alone = trials.iter().filter(|trial| trial.chunks > 0).count() <= 1;
+        let is_alone = trials.iter().filter(|trial| trial.is_on()).count() <= 1;
         if is_alone {
-            trials.iter_mut().for_each(|trial| trial.chunks = 0);
+            trials.iter_mut().for_each(Trial::end);
         }
         Self {
             trials,
@@ -200,13 +75,13 @@ impl Choice {
     }
 
     pub fn has_failed(&self, way: usize) -> bool {
-        self.trials.get(way).is_none_or(|trial| trial.failed)
+        self.trials.get(way).is_none_or(|trial| trial.has_failed())
     }
 
     /// The best of those that are `wanted`, the first of equals.
     fn best_of(&self, wanted: impl Fn(&Trial) -> bool) -> Option<usize> {
         let merit = |way: &usize| self.trials[*way].merit().unwrap_or(0.0);
-        let ways = (0..self.trials.len()).filter(|&way| !self.trials[way].failed && wanted(&self.trials[way]));
+        let ways = (0..self.trials.len()).filter(|&way| !self.trials[way].has_failed() && wanted(&self.trials[way]));
         ways.reduce(|best, way| if merit(&way) > merit(&best) { way } else { best })
     }
 
@@ -229,21 +104,9 @@ impl Choice {
 
     /// A chunk is sent this way now.
     pub fn send(&mut self, way: usize, now: Duration) {
-        let (due, others) = (self.due(), self.trials.iter().map(|trial| trial.in_flight).sum::<u32>());
+        let (due, others) = (self.due(), self.trials.iter().map(Trial::in_flight).sum());
         let Some(trial) = self.trials.get_mut(way) else { return };
-        if trial.in_flight == 0 {
-            trial.busy_since = now;
-        }
-        if trial.chunks > 0 && trial.sent == 0 && trial.in_flight == 0 && others > 0 {
-            // What others have sent stands in front of it: that time is theirs.
-            trial.apart = 1;
-        } else if trial.chunks > 0 {
-            trial.sent += 1;
-        }
-        trial.in_flight += 1;
-        if trial.chunks > 0 && !self.is_early {
-            trial.chunks = trial.chunks.max(QUEUES * trial.in_flight.saturating_sub(trial.apart));
-        }
+        trial.send(now, others, !self.is_early);
         match due {
             Some(due) if due != way => self.pass_over(due),
             _ => self.passed = 0,
@@ -253,43 +116,38 @@ impl Choice {
     fn pass_over(&mut self, due: usize) {
         self.passed += 1;
         if self.passed >= PASSED {
-            (self.trials[due].chunks, self.passed) = (0, 0);
+            self.trials[due].end();
+            self.passed = 0;
             self.compare();
         }
     }
 
     /// A chunk that was sent this way was there already: another one is tried for it.
     pub fn take_back(&mut self, way: usize, now: Duration) {
-        let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return };
-        if trial.apart > 0 {
-            trial.apart -= 1;
-        } else {
-            trial.sent = trial.sent.saturating_sub(1);
-            trial.spell.busy += if trial.in_flight > 1 { now.saturating_sub(trial.busy_since) } else { Duration::ZERO };
+        if let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight() > 0) {
+            trial.take_back(now);
         }
-        trial.in_flight -= 1;
-        trial.busy_since = now;
     }
 
     /// A chunk has come in, in this way.
     pub fn answer(&mut self, way: usize, bytes: u64, now: Duration) {
-        let is_on = self.trials.iter().any(|trial| trial.chunks > 0);
+        let is_on = self.trials.iter().any(Trial::is_on);
         let is_measured = self.chosen == Some(way) && !is_on;
-        let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight > 0) else { return };
+        let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight() > 0) else { return };
         self.since += bytes;
         if !trial.land(bytes, now) {
             return;
         }
-        if trial.chunks > 0 {
+        if trial.is_on() {
             if trial.is_over(if self.is_early { 0.0 } else { self.best }) {
-                trial.chunks = 0;
+                trial.end();
                 self.is_idle |= !trial.measure();
                 self.best = self.best.max(trial.merit().unwrap_or(0.0));
                 self.compare();
             }
         } else if !is_measured || std::mem::take(&mut self.is_fresh) {
-            trial.spell = Spell::default();
-        } else if trial.spell.answered >= SPELL * trial.contender.chunks[1].max(1) && trial.measure() {
+            trial.start_over();
+        } else if trial.is_measurable() && trial.measure() {
             self.reconsider(way);
         }
     }
@@ -297,13 +155,9 @@ impl Choice {
     /// The way does not work on this file: it is not taken again.
     pub fn fail(&mut self, way: usize, now: Duration) {
         let Some(trial) = self.trials.get_mut(way) else { return };
-        if trial.in_flight > 0 {
-            trial.land(0, now);
-        }
-        if std::mem::replace(&mut trial.failed, true) {
+        if !trial.fail(now) {
             return;
         }
-        trial.chunks = 0;
         if self.chosen == Some(way) {
             self.chosen = None;
         }
@@ -312,7 +166,7 @@ impl Choice {
 
     /// Takes the best, once all trials are over; after the short ones those that came near it are tried longer.
     fn compare(&mut self) {
-        if self.trials.iter().any(|trial| trial.chunks > 0) {
+        if self.trials.iter().any(Trial::is_on) {
             return;
         }
         let best = self.best_of(|trial| trial.merit().is_some());

@@ -285,7 +285,7 @@ proptest! {
                 _ => {}
             }
             for (trial, flying) in choice.trials.iter().zip(flying) {
-                prop_assert!(trial.in_flight == flying && trial.apart <= trial.in_flight);
+                prop_assert!(trial.in_flight() == flying && trial.apart <= flying);
             }
         }
     }

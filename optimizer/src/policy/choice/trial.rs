@@ -1,0 +1,200 @@
+//! The trial of one way to fill: what came in, and what that says of it.
+
+use std::time::Duration;
+
+/// A longer trial is so many times what is in flight, at least.
+const QUEUES: u32 = 2;
+/// What was chosen is measured over so many times its longer trial.
+const SPELL: u32 = 2;
+/// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
+const PART: u32 = 3;
+const BEHIND: f64 = 1.5;
+
+/// One way, before its trials.
+#[derive(Clone, Copy, Debug)]
+pub struct Contender {
+    /// Chunks that it is tried on at first, and later; 0: only where no other works.
+    pub chunks: [u32; 2],
+    /// How many times as fast as another without one it must be.
+    pub handicap: f64,
+}
+
+/// What came in since the last measurement.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spell {
+    answered: u32,
+    bytes: u64,
+    /// Time with requests in flight.
+    busy: Duration,
+    /// Requests in flight at the answers, in sum.
+    load: u32,
+}
+
+impl Spell {
+    /// Bytes per second.
+    fn rate(&self) -> f64 {
+        self.bytes as f64 / self.busy.as_secs_f64().max(1e-6)
+    }
+}
+
+/// One way in its trials.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    contender: Contender,
+    /// Chunks of the trial that is on, 0 between trials, and how many of them were sent.
+    chunks: u32,
+    sent: u32,
+    in_flight: u32,
+    /// Those of them that do not count: sent before the trial began, or behind what others had in flight.
+    pub(super) apart: u32,
+    /// When the requests in flight began to be some.
+    busy_since: Duration,
+    spell: Spell,
+    /// Mean of requests in flight in its first trial.
+    load: u32,
+    /// Bytes per second, as it has shown them last.
+    rate: Option<f64>,
+    failed: bool,
+}
+
+impl Trial {
+    pub fn of(contender: Contender) -> Self {
+        Self {
+            contender,
+            chunks: contender.chunks[0],
+            sent: 0,
+            in_flight: 0,
+            apart: 0,
+            busy_since: Duration::ZERO,
+            spell: Spell::default(),
+            load: 0,
+            rate: None,
+            failed: false,
+        }
+    }
+
+    /// Another trial.
+    pub fn begin(&mut self) {
+        (self.chunks, self.sent, self.apart) = (self.contender.chunks[1], 0, self.in_flight);
+        self.spell = Spell::default();
+    }
+
+    pub fn is_due(&self) -> bool {
+        self.sent < self.chunks
+    }
+
+    pub fn is_awaited(&self) -> bool {
+        self.chunks > 0 && !self.is_due()
+    }
+
+    /// Whether it may be tried.
+    pub fn can_compete(&self) -> bool {
+        !self.failed && self.contender.chunks[0] > 0
+    }
+
+    /// What is compared, once it is known.
+    pub fn merit(&self) -> Option<f64> {
+        self.rate.filter(|_| self.can_compete()).map(|rate| rate / self.contender.handicap)
+    }
+
+    /// No trial, for now.
+    pub fn end(&mut self) {
+        self.chunks = 0;
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.chunks > 0
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// It does not work on this file; whether that is new.
+    pub fn fail(&mut self, now: Duration) -> bool {
+        if self.in_flight > 0 {
+            self.land(0, now);
+        }
+        self.chunks = 0;
+        !std::mem::replace(&mut self.failed, true)
+    }
+
+    /// A chunk is sent now, with so many of `others` in flight. A longer trial gets as long as what is in flight demands.
+    pub fn send(&mut self, now: Duration, others: u32, is_longer: bool) {
+        if self.in_flight == 0 {
+            self.busy_since = now;
+        }
+        if self.is_on() && self.sent == 0 && self.in_flight == 0 && others > 0 {
+            // What others have sent stands in front of it: that time is theirs.
+            self.apart = 1;
+        } else if self.is_on() {
+            self.sent += 1;
+        }
+        self.in_flight += 1;
+        if self.is_on() && is_longer {
+            self.chunks = self.chunks.max(QUEUES * self.in_flight.saturating_sub(self.apart));
+        }
+    }
+
+    /// A chunk that was sent was there already.
+    pub fn take_back(&mut self, now: Duration) {
+        if self.apart > 0 {
+            self.apart -= 1;
+        } else {
+            self.sent = self.sent.saturating_sub(1);
+            self.spell.busy += if self.in_flight > 1 { now.saturating_sub(self.busy_since) } else { Duration::ZERO };
+        }
+        self.in_flight -= 1;
+        self.busy_since = now;
+    }
+
+    /// A chunk that was in flight has come in; whether it counts.
+    pub fn land(&mut self, bytes: u64, now: Duration) -> bool {
+        let counts = self.apart == 0;
+        if counts {
+            self.spell.bytes += bytes;
+            self.spell.answered += 1;
+            self.spell.load += self.in_flight;
+            self.spell.busy += now.saturating_sub(self.busy_since);
+        }
+        self.apart = self.apart.saturating_sub(1);
+        self.in_flight -= 1;
+        self.busy_since = now;
+        counts
+    }
+
+    /// All has come in, or enough to tell that it is not the best.
+    pub fn is_over(&self, best: f64) -> bool {
+        let is_behind = || self.spell.rate() / self.contender.handicap * BEHIND < best;
+        self.spell.answered >= self.chunks || self.spell.answered >= self.chunks.div_ceil(PART) && is_behind()
+    }
+
+    /// What came in so far does not count.
+    pub fn start_over(&mut self) {
+        self.spell = Spell::default();
+    }
+
+    /// Whether so much has come in between trials that it can be measured anew.
+    pub fn is_measurable(&self) -> bool {
+        self.spell.answered >= SPELL * self.contender.chunks[1].max(1)
+    }
+
+    /// Takes the rate from what came in; whether that says anything.
+    pub fn measure(&mut self) -> bool {
+        let spell = std::mem::take(&mut self.spell);
+        let load = spell.load / spell.answered.max(1);
+        if self.rate.is_none() {
+            self.load = load;
+        }
+        // Readers want much less than in the first trial: the rate is theirs.
+        let tells = 2 * load >= self.load;
+        if tells {
+            self.rate = Some(spell.rate());
+        }
+        tells
+    }
+}
