@@ -187,6 +187,7 @@ impl Choice {
         let is_doubtful = self.trials.iter().filter_map(Trial::merit).any(|other| other > merit * DOUBTFUL);
         if self.since >= self.pause {
             self.pause = self.pause.saturating_mul(LONGER);
+            self.trials.iter_mut().for_each(Trial::doubt);
             self.try_again(f64::INFINITY);
         } else if is_doubtful && self.since >= self.doubt {
             self.doubt = self.doubt.saturating_mul(2);
@@ -197,10 +198,10 @@ impl Choice {
     /// Begins another trial of what is in use, and of those that are not so many times behind the best, if there are any.
     fn try_again(&mut self, behind: f64) {
         let most = self.trials.iter().filter_map(Trial::merit).fold(0.0, f64::max);
-        let is_near = |trial: &Trial| trial.merit().is_none_or(|merit| merit * behind >= most);
         let chosen = self.chosen;
         let again = self.trials.iter_mut().enumerate();
-        let again = again.filter(|(way, trial)| trial.can_compete() && (is_near(trial) || chosen == Some(*way)));
+        let again =
+            again.filter(|(way, trial)| trial.can_compete() && (trial.is_near(most, behind) || chosen == Some(*way)));
         let again: Vec<_> = again.map(|(_, trial)| trial).collect();
         (self.best, self.is_idle) = (0.0, false);
         if again.len() > 1 {

@@ -9,6 +9,8 @@ const SPELL: u32 = 2;
 /// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
 const PART: u32 = 3;
 const BEHIND: f64 = 1.5;
+/// A trial that took so long was not decided by luck.
+const SURE: Duration = Duration::from_millis(100);
 
 /// One way, before its trials.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,8 @@ pub struct Trial {
     load: u32,
     /// Bytes per second, as it has shown them last.
     rate: Option<f64>,
+    /// Whether that took long enough to be relied on.
+    is_sure: bool,
     failed: bool,
 }
 
@@ -69,6 +73,7 @@ impl Trial {
             spell: Spell::default(),
             load: 0,
             rate: None,
+            is_sure: false,
             failed: false,
         }
     }
@@ -95,6 +100,17 @@ impl Trial {
     /// What is compared, once it is known.
     pub fn merit(&self) -> Option<f64> {
         self.rate.filter(|_| self.can_compete()).map(|rate| rate / self.contender.handicap)
+    }
+
+    /// Whether it is not so many times behind what the best has shown; what is sure need not be far behind to be out.
+    pub fn is_near(&self, best: f64, behind: f64) -> bool {
+        let behind = if self.is_sure { behind.min(BEHIND) } else { behind };
+        self.merit().is_none_or(|merit| merit * behind >= best)
+    }
+
+    /// What it has shown may not hold any more.
+    pub fn doubt(&mut self) {
+        self.is_sure = false;
     }
 
     /// No trial, for now.
@@ -193,7 +209,7 @@ impl Trial {
         // Readers want much less than in the first trial: the rate is theirs.
         let tells = 2 * load >= self.load;
         if tells {
-            self.rate = Some(spell.rate());
+            (self.rate, self.is_sure) = (Some(spell.rate()), spell.busy >= SURE);
         }
         tells
     }
