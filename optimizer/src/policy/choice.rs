@@ -126,6 +126,7 @@ impl Choice {
     pub fn take_back(&mut self, way: usize, now: Duration) {
         if let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight() > 0) {
             trial.take_back(now);
+            self.let_pass(way, now);
         }
     }
 
@@ -134,10 +135,13 @@ impl Choice {
         let is_on = self.trials.iter().any(Trial::is_on);
         let is_measured = self.chosen == Some(way) && !is_on;
         let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight() > 0) else { return };
+        let counts = trial.land(bytes, now);
+        self.let_pass(way, now);
         self.since += bytes;
-        if !trial.land(bytes, now) {
+        if !counts {
             return;
         }
+        let trial = &mut self.trials[way];
         if trial.is_on() {
             if trial.is_over(if self.is_early { 0.0 } else { self.best }) {
                 trial.end();
@@ -152,10 +156,18 @@ impl Choice {
         }
     }
 
+    /// One chunk less of this way stands in front of the others' trials.
+    fn let_pass(&mut self, way: usize, now: Duration) {
+        let others = self.trials.iter_mut().enumerate().filter(|(other, _)| *other != way);
+        others.for_each(|(_, trial)| trial.let_pass(now));
+    }
+
     /// The way does not work on this file: it is not taken again.
     pub fn fail(&mut self, way: usize, now: Duration) {
         let Some(trial) = self.trials.get_mut(way) else { return };
-        if !trial.fail(now) {
+        let is_new = trial.fail(now);
+        self.let_pass(way, now);
+        if !is_new {
             return;
         }
         if self.chosen == Some(way) {

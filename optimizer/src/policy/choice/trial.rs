@@ -47,8 +47,10 @@ pub struct Trial {
     chunks: u32,
     sent: u32,
     in_flight: u32,
-    /// Those of them that do not count: sent before the trial began, or behind what others had in flight.
+    /// Those of them that were sent before the trial began, and do not count.
     pub(super) apart: u32,
+    /// What others had in flight when the first was sent, and is still in front of it.
+    queue: u32,
     /// When the requests in flight began to be some.
     busy_since: Duration,
     spell: Spell,
@@ -69,6 +71,7 @@ impl Trial {
             sent: 0,
             in_flight: 0,
             apart: 0,
+            queue: 0,
             busy_since: Duration::ZERO,
             spell: Spell::default(),
             load: 0,
@@ -80,7 +83,7 @@ impl Trial {
 
     /// Another trial.
     pub fn begin(&mut self) {
-        (self.chunks, self.sent, self.apart) = (self.contender.chunks[1], 0, self.in_flight);
+        (self.chunks, self.sent, self.apart, self.queue) = (self.contender.chunks[1], 0, self.in_flight, 0);
         self.spell = Spell::default();
     }
 
@@ -144,10 +147,10 @@ impl Trial {
         if self.in_flight == 0 {
             self.busy_since = now;
         }
-        if self.is_on() && self.sent == 0 && self.in_flight == 0 && others > 0 {
-            // What others have sent stands in front of it: that time is theirs.
-            self.apart = 1;
-        } else if self.is_on() {
+        if self.is_on() {
+            if self.sent == 0 && self.in_flight == 0 {
+                self.queue = others;
+            }
             self.sent += 1;
         }
         self.in_flight += 1;
@@ -156,13 +159,23 @@ impl Trial {
         }
     }
 
+    /// Something that others had sent has come in, or is not in flight any more. Its time was theirs: the trial's begins when
+    /// all of them are through.
+    pub fn let_pass(&mut self, now: Duration) {
+        if self.queue == 1 {
+            self.busy_since = now;
+        }
+        self.queue = self.queue.saturating_sub(1);
+    }
+
     /// A chunk that was sent was there already.
     pub fn take_back(&mut self, now: Duration) {
         if self.apart > 0 {
             self.apart -= 1;
         } else {
             self.sent = self.sent.saturating_sub(1);
-            self.spell.busy += if self.in_flight > 1 { now.saturating_sub(self.busy_since) } else { Duration::ZERO };
+            let counts = self.queue == 0 && self.in_flight > 1;
+            self.spell.busy += if counts { now.saturating_sub(self.busy_since) } else { Duration::ZERO };
         }
         self.in_flight -= 1;
         self.busy_since = now;
@@ -170,14 +183,17 @@ impl Trial {
 
     /// A chunk that was in flight has come in; whether it counts.
     pub fn land(&mut self, bytes: u64, now: Duration) -> bool {
-        let counts = self.apart == 0;
+        let counts = self.apart == 0 && self.queue == 0;
         if counts {
             self.spell.bytes += bytes;
             self.spell.answered += 1;
             self.spell.load += self.in_flight;
             self.spell.busy += now.saturating_sub(self.busy_since);
+        } else if self.apart == 0 {
+            // It has overtaken the queue, and another is sent for it: how long it would have taken alone, nobody knows.
+            self.sent = self.sent.saturating_sub(1);
         }
-        self.apart = self.apart.saturating_sub(1);
+        (self.apart, self.queue) = (self.apart.saturating_sub(1), 0);
         self.in_flight -= 1;
         self.busy_since = now;
         counts
