@@ -34,3 +34,4 @@ pub mod settings;
 #[cfg(feature = "preload")]
 mod start;
 pub mod sys;
+pub mod threads;

@@ -1,12 +1,10 @@
-// Stands in front of calls as any library must that is to see what they return: by one call more, and one comparison.
+// Stands in front of calls as any library must that is to see what they return.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-int failures;
 
 #define WRAP(name)                                                      \
     static __typeof__(&name) next_##name;                               \
@@ -15,10 +13,10 @@ int failures;
         next_##name = (__typeof__(&name))dlsym(RTLD_NEXT, #name);       \
     }
 
+// Whatever it makes of the result, it has to be there when the call is over.
 #define PASS_ON(call)                                                   \
     ssize_t result = call;                                              \
-    if (result == -1)                                                   \
-        failures++;                                                     \
+    __asm__ volatile("" : : "r"(result));                               \
     return result
 
 WRAP(write)

@@ -171,7 +171,8 @@ impl Counters {
     }
 }
 
-/// What the optimizer tells the handler about one stream, in file offsets. All zero: unused.
+/// What the optimizer tells the handler about one stream, in file offsets. All zero: nothing; those from
+/// [`Mapping::watched`] on are not looked at.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Watch {

@@ -44,14 +44,14 @@ pub fn choose(segment: &Segment, held: &Held, turn: &mut Turn, at: u64, begun: O
     let ahead = turn.curtain().ahead();
     let reached = shared.presence.reach(held.offset() + ahead.start, held.offset() + ahead.end) - held.offset();
     let span = Span { start: ahead.start, end: (reached / PAGE * PAGE).min(ahead.start + LONGEST) };
-    let is_wanted = match wish() {
+    let pays = match wish() {
         _ if span.is_empty() => false,
         Populate::Off => false,
         Populate::On => true,
         Populate::Auto if reached == ahead.end => turn.trial().depart(reached, reached - ahead.start, begun),
         Populate::Auto => turn.trial().is_worth_it(),
     };
-    is_wanted.then_some(span)
+    pays.then_some(span)
 }
 
 /// Maps these pages. Not in the mapping's turn: other threads that trip need not wait.

@@ -13,7 +13,8 @@ use std::time::Duration;
 pub use self::trial::Contender;
 use self::trial::Trial;
 
-/// Who showed less than one of so many parts of what the best did is not tried again with it.
+/// Who showed less than one of so many parts of what the best did is not tried again with it; after a trial that took
+/// long, less of a difference will do.
 const NEAR: f64 = 4.0;
 /// What was chosen is left for one that is so many times as fast in the same trials.
 const FASTER: f64 = 1.1;
@@ -165,8 +166,11 @@ impl Choice {
     /// The way does not work on this file: it is not taken again.
     pub fn fail(&mut self, way: usize, now: Duration) {
         let Some(trial) = self.trials.get_mut(way) else { return };
+        let was_in_flight = trial.in_flight() > 0;
         let is_new = trial.fail(now);
-        self.let_pass(way, now);
+        if was_in_flight {
+            self.let_pass(way, now);
+        }
         if !is_new {
             return;
         }
@@ -210,10 +214,11 @@ impl Choice {
     /// Begins another trial of what is in use, and of those that are not so many times behind the best, if there are any.
     fn try_again(&mut self, behind: f64) {
         let most = self.trials.iter().filter_map(Trial::merit).fold(0.0, f64::max);
+        let round_trip = self.trials.iter().filter_map(Trial::round_trip).min().unwrap_or_default();
         let chosen = self.chosen;
+        let is_wanted = |way, trial: &Trial| trial.is_near(most, behind, round_trip) || chosen == Some(way);
         let again = self.trials.iter_mut().enumerate();
-        let again =
-            again.filter(|(way, trial)| trial.can_compete() && (trial.is_near(most, behind) || chosen == Some(*way)));
+        let again = again.filter(|(way, trial)| trial.can_compete() && is_wanted(*way, trial));
         let again: Vec<_> = again.map(|(_, trial)| trial).collect();
         (self.best, self.is_idle) = (0.0, false);
         if again.len() > 1 {

@@ -99,8 +99,8 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         let [bare, waking] = [bare.quiet, bare.waking].map(median);
         println!(
             "{}",
-            json!({ "is_slow": !pace.is_zero(), "bare": bare, "waking": waking, "quiet": quiet, "woken": woken, "rearmed": rearmed,
-                "counts": counts })
+            json!({ "is_slow": !pace.is_zero(), "bare": bare, "waking": waking, "quiet": quiet, "woken": woken,
+                "rearmed": rearmed, "counts": counts })
         );
     }
     Ok(())

@@ -231,8 +231,34 @@ fn trials_cost_little() {
             let time = |way: usize, served: usize| COSTS[way] * phases[served / 100 % 3];
             let taken = serve(&mut among(4), time, |_| depth, 100_000);
             let cost: u64 = taken.iter().zip(COSTS).map(|(&chunks, cost)| chunks as u64 * cost).sum();
-            assert!(cost < 100_000 * 103, "{depth} in flight: {taken:?}");
+            assert!(cost < 100_000 * 103 && taken[2] + taken[3] < 3_000, "{depth} in flight: {taken:?}");
         }
+    }
+}
+
+/// A storage that answers each chunk after the time of its way, however many there are. Returns the chunks that went each way.
+fn answer_after(choice: &mut Choice, latency: impl Fn(usize) -> u64, depth: usize, chunks: usize) -> Vec<usize> {
+    let (mut now, mut taken, mut flying) = (0, vec![0; choice.trials.len()], std::collections::BTreeMap::new());
+    for number in 0..chunks {
+        while flying.len() < depth {
+            let way = send(choice, Duration::from_micros(now));
+            // No two at the same moment.
+            flying.insert((now + latency(way), number, flying.len()), way);
+        }
+        let ((landed, ..), way) = flying.pop_first().unwrap();
+        now = landed.max(now + 10);
+        taken[way] += 1;
+        choice.answer(way, CHUNK, Duration::from_micros(now));
+    }
+    taken
+}
+
+/// A long path makes a short trial take long: two round trips are no more to be believed for that.
+#[test]
+fn equals_on_a_long_path_are_all_tried_again() {
+    for milliseconds in [10, 60, 200] {
+        let taken = answer_after(&mut among(2), |_| milliseconds * 1000, 8, 300);
+        assert!(taken.iter().all(|&chunks| chunks > 2 * TRIAL as usize), "{milliseconds} ms: {taken:?}");
     }
 }
 
@@ -302,8 +328,10 @@ proptest! {
                 }
                 _ => {}
             }
+            let all: u32 = flying.iter().sum();
             for (trial, flying) in choice.trials.iter().zip(flying) {
                 prop_assert!(trial.in_flight() == flying && trial.apart <= flying);
+                prop_assert!(trial.queue <= all - flying, "it would never be through");
             }
         }
     }

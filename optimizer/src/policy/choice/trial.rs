@@ -9,8 +9,10 @@ const SPELL: u32 = 2;
 /// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
 const PART: u32 = 3;
 const BEHIND: f64 = 1.5;
-/// A trial that took so long was not decided by luck.
+/// A trial that took so long, and so many times what the first answer of the quickest way took, was not decided by luck: a
+/// few round trips tell little of a rate.
 const SURE: Duration = Duration::from_millis(100);
+const ROUND_TRIPS: u32 = 8;
 
 /// One way, before its trials.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +51,8 @@ pub struct Trial {
     in_flight: u32,
     /// Those of them that were sent before the trial began, and do not count.
     pub(super) apart: u32,
-    /// What others had in flight when the first was sent, and is still in front of it.
-    queue: u32,
+    /// What others had in flight when the first of them was sent, and is still in front of it.
+    pub(super) queue: u32,
     /// When the requests in flight began to be some.
     busy_since: Duration,
     spell: Spell,
@@ -58,8 +60,11 @@ pub struct Trial {
     load: u32,
     /// Bytes per second, as it has shown them last.
     rate: Option<f64>,
-    /// Whether that took long enough to be relied on.
-    is_sure: bool,
+    /// How long it took to show that.
+    took: Duration,
+    /// When its first chunk was sent, and how long that took.
+    begun: Duration,
+    first: Option<Duration>,
     failed: bool,
 }
 
@@ -76,7 +81,9 @@ impl Trial {
             spell: Spell::default(),
             load: 0,
             rate: None,
-            is_sure: false,
+            took: Duration::ZERO,
+            begun: Duration::ZERO,
+            first: None,
             failed: false,
         }
     }
@@ -105,15 +112,22 @@ impl Trial {
         self.rate.filter(|_| self.can_compete()).map(|rate| rate / self.contender.handicap)
     }
 
-    /// Whether it is not so many times behind what the best has shown; what is sure need not be far behind to be out.
-    pub fn is_near(&self, best: f64, behind: f64) -> bool {
-        let behind = if self.is_sure { behind.min(BEHIND) } else { behind };
+    /// From the first chunk that it ever sent to its answer.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.first
+    }
+
+    /// Whether it is not so many times behind what the best has shown; what is sure, where an answer takes a `round_trip`,
+    /// need not be far behind to be out.
+    pub fn is_near(&self, best: f64, behind: f64, round_trip: Duration) -> bool {
+        let is_sure = self.took >= SURE.max(round_trip * ROUND_TRIPS);
+        let behind = if is_sure { behind.min(BEHIND) } else { behind };
         self.merit().is_none_or(|merit| merit * behind >= best)
     }
 
     /// What it has shown may not hold any more.
     pub fn doubt(&mut self) {
-        self.is_sure = false;
+        self.took = Duration::ZERO;
     }
 
     /// No trial, for now.
@@ -146,13 +160,10 @@ impl Trial {
     pub fn send(&mut self, now: Duration, others: u32, is_longer: bool) {
         if self.in_flight == 0 {
             self.busy_since = now;
+            self.queue = if self.is_on() { others } else { 0 };
+            self.begun = if self.first.is_none() { now } else { self.begun };
         }
-        if self.is_on() {
-            if self.sent == 0 && self.in_flight == 0 {
-                self.queue = others;
-            }
-            self.sent += 1;
-        }
+        self.sent += u32::from(self.is_on());
         self.in_flight += 1;
         if self.is_on() && is_longer {
             self.chunks = self.chunks.max(QUEUES * self.in_flight.saturating_sub(self.apart));
@@ -183,15 +194,16 @@ impl Trial {
 
     /// A chunk that was in flight has come in; whether it counts.
     pub fn land(&mut self, bytes: u64, now: Duration) -> bool {
-        let counts = self.apart == 0 && self.queue == 0;
+        self.first.get_or_insert(now.saturating_sub(self.begun));
+        let counts = self.apart == 0 && (self.queue == 0 || self.chunks == 1);
         if counts {
             self.spell.bytes += bytes;
             self.spell.answered += 1;
             self.spell.load += self.in_flight;
             self.spell.busy += now.saturating_sub(self.busy_since);
         } else if self.apart == 0 {
-            // It has overtaken the queue, and another is sent for it: how long it would have taken alone, nobody knows.
-            self.sent = self.sent.saturating_sub(1);
+            // It has overtaken the queue: how long it would have taken alone, nobody knows. The trial is one shorter.
+            (self.sent, self.chunks) = (self.sent.saturating_sub(1), self.chunks.saturating_sub(1));
         }
         (self.apart, self.queue) = (self.apart.saturating_sub(1), 0);
         self.in_flight -= 1;
@@ -225,7 +237,7 @@ impl Trial {
         // Readers want much less than in the first trial: the rate is theirs.
         let tells = 2 * load >= self.load;
         if tells {
-            (self.rate, self.is_sure) = (Some(spell.rate()), spell.busy >= SURE);
+            (self.rate, self.took) = (Some(spell.rate()), spell.busy);
         }
         tells
     }
