@@ -34,4 +34,3 @@ pub mod settings;
 #[cfg(feature = "preload")]
 mod start;
 pub mod sys;
-pub mod threads;

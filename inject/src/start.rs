@@ -3,7 +3,7 @@
 //! kept, no thread started before a data file is mapped.
 
 use crate::handler::stand_in;
-use crate::{fork_gate, handover, next, owner, settings, threads};
+use crate::{fork_gate, handover, next, owner, settings};
 use core::ffi::{CStr, c_char};
 
 unsafe extern "C" {
@@ -13,7 +13,6 @@ unsafe extern "C" {
 #[ctor::ctor(unsafe)]
 fn start() {
     next::look_up_all();
-    threads::look_up();
     let off = variable(c"PRECACHE").is_some_and(|value| value.to_bytes() == b"off");
     if off {
         return;

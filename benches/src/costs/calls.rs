@@ -37,7 +37,7 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         wrapped.push((without.clone(), least));
         pairs.push((without, costs));
     }
-    let mut bars = ["stack", "heap", "mmap", "between mappings", "none", "beside a thread"]
+    let mut bars = ["stack", "heap", "mmap", "between mappings", "none"]
         .map(|place| bar(place, &pairs))
         .into_iter()
         .collect::<anyhow::Result<Vec<_>>>()?;
@@ -53,7 +53,6 @@ fn bar(place: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
         .zip(highest(|over| over.high))
         .with_context(|| format!("nothing was measured with a buffer on the {place}"))?;
     let requirement = match place {
-        "beside a thread" => format!("calls of a program with another thread take at most {BAR} ns more"),
         "none" => format!("a call by number that has no buffer takes at most {BAR} ns more"),
         "between mappings" => format!("calls whose buffer lies between armed mappings take at most {BAR} ns more"),
         "mmap" => format!("calls whose buffer lies in a mapping of its own take at most {BAR} ns more"),
@@ -65,8 +64,7 @@ fn bar(place: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
 /// What of it no library can do without that is to see what calls return.
 fn least(pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
     let requirement = "no bar: the same through a library that only passes these calls on and sees what they return";
-    let calls =
-        over("beside a thread", pairs)?.into_iter().filter(|(_, call)| WRAPPED.contains(call)).collect::<Vec<_>>();
+    let calls = over("heap", pairs)?.into_iter().filter(|(_, call)| WRAPPED.contains(call)).collect::<Vec<_>>();
     Ok(Bar::new(requirement, written(&calls), Verdict::Met))
 }
 

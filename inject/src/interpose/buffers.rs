@@ -6,7 +6,7 @@
 
 use crate::arming::{ForCall, prepare_for_call};
 use crate::buffers::Buffers;
-use crate::{interpose, registry, threads};
+use crate::{interpose, registry};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 /// Times that a call is made anew.
@@ -18,11 +18,6 @@ pub fn with(buffers: Buffers, call: impl Fn() -> isize + Copy) -> isize {
     let changes = registry::changes();
     let is_armed = buffers.may_be_armed();
     if !is_armed {
-        // Nobody arms them in between, so the next function is jumped to. A return that comes after a system call is
-        // mispredicted by some processors, and is most of what looking at the result would cost.
-        if threads::is_alone() {
-            return call();
-        }
         let result = call();
         // Where nothing has been closed meanwhile, it has not failed because of us. To ask for errno takes longer.
         if result != -1 || registry::changes() == changes {

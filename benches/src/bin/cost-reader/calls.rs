@@ -51,12 +51,6 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         measure_all(&mut best, "mmap", elsewhere)?;
         measure_all(&mut best, "between mappings", hole as *mut u8)?;
     }
-    // From now on others could map files while a call lasts.
-    let (_stop, stopped) = std::sync::mpsc::channel::<()>();
-    std::thread::spawn(move || stopped.recv());
-    for _ in 0..ROUNDS {
-        measure_all(&mut best, "beside a thread", on_heap.as_mut_ptr())?;
-    }
     best.iter().for_each(|((call, place), time)| println!("{call}, {place}\t{time:.2}"));
     Ok(())
 }
