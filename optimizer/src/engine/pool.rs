@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub struct Wish {
     /// Requests in flight; measured what is best, if none are asked for.
     pub jobs: Option<usize>,
-    /// Never more than these, for all sessions together.
+    /// Never more than these on the mount, for all sessions together.
     pub max_inflight: Option<usize>,
 }
 
@@ -140,7 +140,9 @@ impl State {
         self.asked = wishes.clone().filter_map(|wish| wish.jobs).max().unwrap_or(0);
         self.measured = wishes.clone().any(|wish| wish.jobs.is_none());
         // A bound that was given holds for all; the one that was not gives way to the requests asked for.
-        let bound = wishes.filter_map(|wish| wish.max_inflight).min();
+        // It holds for the mount: each session leaves one of them, up to half, for what its readers ask for themselves.
+        let bound =
+            wishes.filter_map(|wish| wish.max_inflight).min().map(|most| most - self.wishes.len().min(most / 2));
         self.cap = bound.unwrap_or(DEFAULT_MAX_INFLIGHT.max(self.asked)).max(1);
         self.congestion.set_cap(self.cap);
         self.lanes.set_cap(self.cap);
@@ -363,7 +365,7 @@ mod tests {
         let other = pool.join(Wish { jobs: None, max_inflight: None });
         assert_eq!(in_force(&pool), (0, DEFAULT_MAX_INFLIGHT));
         let modest = pool.join(Wish { jobs: Some(2), max_inflight: Some(3) });
-        assert_eq!(in_force(&pool), (2, 3));
+        assert_eq!(in_force(&pool), (2, 2), "one is left for the readers");
         drop(modest);
         assert_eq!(in_force(&pool), (0, DEFAULT_MAX_INFLIGHT));
         drop(other);
@@ -377,8 +379,8 @@ mod tests {
         let many = pool.join(Wish { jobs: Some(200), max_inflight: None });
         assert_eq!(in_force(&pool), (200, 200));
         let _bounded = pool.join(Wish { jobs: None, max_inflight: Some(100) });
-        assert_eq!(in_force(&pool), (200, 100));
+        assert_eq!(in_force(&pool), (200, 97));
         drop(many);
-        assert_eq!(in_force(&pool), (0, 100));
+        assert_eq!(in_force(&pool), (0, 98));
     }
 }
