@@ -3,6 +3,7 @@
 use crate::buffers::Buffers;
 use crate::curtain::Action;
 use crate::handler::{self, disposition};
+use crate::in_use::may_be_in_use;
 use crate::owner::{self, Standing};
 use crate::pins::{self, Pin};
 use crate::registry::{self, Description, Leaving};
@@ -24,6 +25,8 @@ pub struct Mapped {
     pub flags: c_int,
     pub file: c_int,
     pub offset: u64,
+    /// Calls of other threads may be at work on what it takes the place of.
+    pub was_in_use: bool,
 }
 
 /// A mapping that is to be armed.
@@ -67,6 +70,14 @@ impl Mapped {
     /// Bytes of the file that it covers, as whole pages.
     fn in_file(&self, size: u64) -> u64 {
         size.saturating_sub(self.offset).min(self.length as u64).next_multiple_of(PAGE)
+    }
+
+    /// Whether calls of other threads may be at work on what a mapping with these flags is about to take the place of, so that
+    /// it must not be armed.
+    #[inline(never)] // As below.
+    pub fn takes_what_may_be_in_use(&self) -> bool {
+        let end = self.address.saturating_add(self.length);
+        self.flags & libc::MAP_FIXED != 0 && self.candidate().is_some() && may_be_in_use(self.address, end)
     }
 
     /// Whether the kernel would fetch all of this mapping, serially, before mmap returns, and the optimizer is to do that
@@ -127,6 +138,9 @@ fn arm(
     connection: &handover::Connection,
     is_populated: bool,
 ) -> Result<(), Refusal> {
+    if mapped.was_in_use {
+        return Err(Refusal::InUse);
+    }
     let writable = mapped.protection & libc::PROT_WRITE != 0;
     let shared = mapped.flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
     if shared && writable {

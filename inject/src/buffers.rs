@@ -158,7 +158,7 @@ fn may_any_be_armed(part: &Unaligned<libc::iovec>, rest: &[Unaligned<libc::iovec
     is_armed(part) || rest.iter().any(is_armed)
 }
 
-#[inline(always)]
+#[inline(never)] // As above.
 unsafe fn may_message_be_armed(message: *const libc::msghdr) -> bool {
     // SAFETY: what `message` promises.
     let Some(header) = unsafe { slice(message, 1) }.first() else { return false };

@@ -17,6 +17,7 @@ pub mod curtain;
 pub mod fork_gate;
 pub mod handler;
 pub mod handover;
+mod in_use;
 pub mod interpose;
 pub mod lockfile;
 pub mod next;

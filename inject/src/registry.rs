@@ -176,6 +176,15 @@ pub fn each_overlapping(start: usize, end: usize, mut each: impl FnMut(Held)) {
     }
 }
 
+/// Whether one armed mapping holds the whole range.
+pub fn is_within_one(start: usize, end: usize) -> bool {
+    let mut is_within = false;
+    each_overlapping(start, end, |held| {
+        is_within |= held.start() <= start && end <= held.start() + held.length();
+    });
+    is_within
+}
+
 /// A number that changes whenever a mapping enters or leaves the table, and whenever pages are closed.
 pub fn changes() -> u32 {
     CHANGES.load(SeqCst)

@@ -23,7 +23,7 @@ impl Target {
             return Self::At(folder, path);
         }
         // SAFETY: the caller's promise.
-        match unsafe { sys::open_program(folder, path) } {
+        match unsafe { sys::open_to_look(folder, path) } {
             Err(sys::Error::ENOENT) => Self::File(folder),
             _ => Self::At(folder, path),
         }
@@ -153,7 +153,7 @@ fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
     let end = start + line.get(start..)?.iter().position(|byte| is_space(byte) || matches!(byte, b'\n' | 0))?;
     *line.get_mut(end)? = 0;
     // SAFETY: a path that ends in a zero byte.
-    unsafe { sys::open_program(libc::AT_FDCWD, line.get(start..)?.as_ptr().cast()) }.ok()
+    unsafe { sys::open_to_look(libc::AT_FDCWD, line.get(start..)?.as_ptr().cast()) }.ok()
 }
 
 /// # Safety
@@ -161,7 +161,7 @@ fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
 unsafe fn open(target: Target) -> Option<sys::Descriptor> {
     match target {
         // SAFETY: the kernel refuses what is no address.
-        Target::At(folder, path) => unsafe { sys::open_program(folder, path) }.ok(),
+        Target::At(folder, path) => unsafe { sys::open_to_look(folder, path) }.ok(),
         // SAFETY: execvp(3) takes a C string.
         Target::Named(name) => unsafe { find(CStr::from_ptr(name)) },
         Target::File(_) => None,
@@ -176,7 +176,7 @@ fn find(name: &CStr) -> Option<sys::Descriptor> {
     }
     if name.to_bytes().contains(&b'/') {
         // SAFETY: a C string.
-        return unsafe { sys::open_program(libc::AT_FDCWD, name.as_ptr()) }.ok();
+        return unsafe { sys::open_to_look(libc::AT_FDCWD, name.as_ptr()) }.ok();
     }
     // SAFETY: a C string; the answer is null or one.
     let folders = unsafe {
@@ -192,7 +192,7 @@ fn find(name: &CStr) -> Option<sys::Descriptor> {
             rest = after;
         }
         // SAFETY: the last byte of the buffer is zero.
-        unsafe { sys::open_program(libc::AT_FDCWD, path.as_ptr().cast()) }.ok()
+        unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) }.ok()
     })
 }
 

@@ -181,11 +181,11 @@ pub fn seal_at_length(descriptor: &Descriptor, length: usize) -> Result<()> {
     }
 }
 
-/// Opens a program to look at it.
+/// Opens a file to look at it.
 ///
 /// # Safety
 /// `path` must be a C string, or no address at all.
-pub unsafe fn open_program(folder: c_int, path: *const core::ffi::c_char) -> Result<Descriptor> {
+pub unsafe fn open_to_look(folder: c_int, path: *const core::ffi::c_char) -> Result<Descriptor> {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
     // SAFETY: the caller's promise; the kernel refuses what is no address.
     unsafe { syscall!(Sysno::openat, folder, path, flags) }.map(|number| Descriptor(number as c_int))
@@ -221,6 +221,12 @@ pub fn status_at(folder: c_int, path: &core::ffi::CStr) -> Result<libc::stat> {
 pub fn thread() -> i32 {
     // SAFETY: cannot fail (gettid(2)).
     unsafe { syscall!(Sysno::gettid) }.unwrap_or(0) as i32
+}
+
+/// Whether the process has no other thread; `false` where nobody tells.
+pub fn is_alone() -> bool {
+    // One link for each thread, beside the usual two of a folder (proc(5)).
+    status_at(libc::AT_FDCWD, c"/proc/self/task").is_ok_and(|status| status.st_nlink == 3)
 }
 
 /// Flags of the open file (`O_DIRECT` and others).

@@ -64,10 +64,12 @@ pub enum Refusal {
     Lent = 17,
     /// The program forbids itself system calls (seccomp).
     Filtered = 18,
+    /// The program put the file where other threads may have had a call at work.
+    InUse = 19,
 }
 
 /// How many refusals there are.
-pub const REFUSALS: usize = 19;
+pub const REFUSALS: usize = 20;
 
 impl Refusal {
     /// All, in the order of their numbers.
@@ -91,6 +93,7 @@ impl Refusal {
         Self::PinningDevice,
         Self::Lent,
         Self::Filtered,
+        Self::InUse,
     ];
 
     /// What a report says.
@@ -120,6 +123,7 @@ impl Refusal {
             Self::PinningDevice => "a device that pins memory is open (CUDA, ROCm, InfiniBand)",
             Self::Lent => "the program gave the mapping to asynchronous calls (aio)",
             Self::Filtered => "the program forbids itself system calls (seccomp)",
+            Self::InUse => "the program put it in the place of memory that its other threads may have been using",
         }
     }
 }

@@ -6,27 +6,24 @@
 
 use crate::arming::{ForCall, prepare_for_call};
 use crate::buffers::Buffers;
-use crate::{interpose, registry};
+use crate::interpose;
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 /// Times that a call is made anew.
 const TRIES: u32 = 8;
 
-/// Makes `call` with the checkpoints of its buffers out of the way; they are pinned until it has returned.
+/// Makes `call` with the checkpoints of its buffers out of the way; they are pinned until it has returned. Where none of
+/// them is armed, it is left to the compiler as a jump: a return that follows a system call is mispredicted on some
+/// processors, and takes as long as all else here. So nobody sees what such a call returns, nor need anybody:
+/// no memory is armed that a call may be using already (`in_use`).
 #[inline(always)]
 pub fn with(buffers: Buffers, call: impl Fn() -> isize + Copy) -> isize {
-    let changes = registry::changes();
-    let is_armed = buffers.may_be_armed();
-    if !is_armed {
-        let result = call();
-        // Where nothing has been closed meanwhile, it has not failed because of us. To ask for errno takes longer.
-        if result != -1 || registry::changes() == changes {
-            return result;
-        }
+    if !buffers.may_be_armed() {
+        return call();
     }
     // Copies: what is reached through a pointer lies in memory, and nothing should where nothing is armed.
     let (buffers, call) = (buffers, move || call());
-    slowly(is_armed, &buffers, &call)
+    with_armed(&buffers, &call)
 }
 
 /// Whether a call failed with EFAULT.
@@ -36,22 +33,13 @@ fn is_bad_address(result: isize) -> bool {
     result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT
 }
 
-/// Buffers were armed before the call; or it failed, and another thread may have mapped a file over one meanwhile
-/// (MAP_FIXED), and that was armed.
 #[cold]
 #[inline(never)] // One copy is enough for all calls.
-fn slowly(is_armed: bool, buffers: &Buffers, call: &dyn Fn() -> isize) -> isize {
-    if !is_armed && !is_bad_address(-1) {
-        return -1;
-    }
+fn with_armed(buffers: &Buffers, call: &dyn Fn() -> isize) -> isize {
     match prepare_for_call(buffers) {
-        Some(ready) if is_armed || ready.opened => call_prepared(ready, buffers, call),
+        Some(ready) => call_prepared(ready, buffers, call),
         // It has gone meanwhile.
-        None if is_armed => match call() {
-            result if is_bad_address(result) => slowly(false, buffers, call),
-            result => result,
-        },
-        _ => -1,
+        None => call(),
     }
 }
 

@@ -94,8 +94,12 @@ pub fn map(
     file: c_int,
     offset: c_long,
 ) -> *mut c_void {
-    let mut mapped = Mapped { address: 0, length, protection, flags, file, offset: offset as u64 };
-    let is_ours = preserving_errno(|| mapped.is_populated_by_us());
+    let (place, offset) = (address as usize, offset as u64);
+    let mut mapped = Mapped { address: place, length, protection, flags, file, offset, was_in_use: false };
+    let is_ours = preserving_errno(|| {
+        mapped.was_in_use = mapped.takes_what_may_be_in_use();
+        mapped.is_populated_by_us()
+    });
     let call = || call(if is_ours { libc::MAP_POPULATE } else { 0 });
     let result = if flags & libc::MAP_FIXED != 0 { change(Change::Unmap, address, length, call) } else { call() };
     if result != libc::MAP_FAILED {

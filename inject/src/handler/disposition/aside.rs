@@ -64,9 +64,7 @@ impl Withdrawn {
     /// Nothing is armed any more. `None`: our handler is not in place, or it stays: another thread may have a fault of ours
     /// on its way to it.
     pub fn begin() -> Option<Self> {
-        // One link for each thread, beside the usual two of a folder (proc(5)).
-        let is_alone = || sys::status_at(libc::AT_FDCWD, c"/proc/self/task").is_ok_and(|status| status.st_nlink == 3);
-        let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours() && is_alone();
+        let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours() && sys::is_alone();
         let wanted = is_to_go.then(get)?;
         // SAFETY: what the program set for these signals.
         unsafe {
