@@ -19,6 +19,9 @@ pub use trip::{adopt, give_up, hit_for_call};
 
 /// Called by the kernel with all signals blocked: on SIGSEGV, whoever caused it.
 ///
+/// What a trip runs lies together in the library (`.text.hot.trip`): a slow reader's trips find little of it in the
+/// processor's caches, and each page of it is looked up anew.
+///
 /// A handler of the program's is jumped to, not called: it finds the stack and the registers with which the kernel calls
 /// handlers, and returns to where they return, so that no backtrace and no stack pointer shows us.
 ///
@@ -26,6 +29,7 @@ pub use trip::{adopt, give_up, hit_for_call};
 /// For the kernel alone, as a handler installed with SA_SIGINFO.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
+#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
 pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // Three words pushed align the stack for the call (System V ABI, 3.2.2).
     core::arch::naked_asm!(
@@ -64,6 +68,7 @@ pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, c
 }
 
 /// Does what is to be done; the answer is a handler of the program's that is to run now, or 0.
+#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
 unsafe extern "C" fn decide(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> usize {
     #[cfg(feature = "sabotage")]
     // SAFETY: what the kernel passed.

@@ -24,7 +24,7 @@ use crate::sleeper::Sleeper;
 const PAGE: usize = 4096;
 /// One access in each step: what a fault maps around itself.
 const STEP: usize = 64 << 10;
-const ROUNDS: usize = 120;
+const ROUNDS: usize = 20;
 /// Until the reader's order is known and told, trips are of another kind.
 const LEARNING: usize = 8 << 20;
 /// A page is not closed again before so many others have tripped.
