@@ -50,7 +50,8 @@ sabotage: tools-test
 # Looks for undefined behaviour in what makes no system calls (CONTRIBUTING.md). Miri is some hundred times slower than the
 # machine: properties are tried with so few cases, and walks over very many pages are left out, all of them here.
 CASES := 2
-LONG := curtain::tests::every_instruction_gets_on curtain::tests::order_after_disorder_is_noticed \
+LONG := curtain::tests::by_the_grid_a_distance_costs_one_trip curtain::tests::every_instruction_gets_on \
+	curtain::tests::order_after_disorder_is_noticed \
 	curtain::tests::random_access_ends_in_peace policy::simulation
 MIRI = PROPTEST_CASES=$(CASES) MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --lib
 miri: tools-miri
