@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint};
 use precache_contract::segment::Refusal;
 
 /// The longest path, in bytes (PATH_MAX).
-const LONGEST: usize = 4096;
+pub const LONGEST: usize = 4096;
 
 /// Opens by `open`, unless the path is that of a reader's lock file.
 ///

@@ -12,6 +12,7 @@ pub mod libraries;
 pub mod limits;
 pub mod memory;
 pub mod messages;
+pub mod paths;
 #[cfg(target_arch = "x86_64")]
 pub mod print;
 pub mod programs;

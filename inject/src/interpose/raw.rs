@@ -3,6 +3,7 @@
 
 use super::advice::{advise_file, read_ahead};
 use super::buffers::with;
+use super::files::LONGEST;
 use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
 use crate::buffers::Buffers;
@@ -120,7 +121,11 @@ extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long
                 | libc::SYS_execve
                 | libc::SYS_execveat
     );
-    if is_ours { core::ptr::null_mut() } else { NEXT.address().unwrap_or(core::ptr::null_mut()) }
+    if is_ours || path_of(number, first, buffer).is_some() {
+        core::ptr::null_mut()
+    } else {
+        NEXT.address().unwrap_or(core::ptr::null_mut())
+    }
 }
 
 /// A child without our handler, as without any of its parent's, is to meet no checkpoint.
@@ -140,6 +145,16 @@ fn sets_filter(operation: c_long) -> bool {
     [libc::SECCOMP_SET_MODE_STRICT, libc::SECCOMP_SET_MODE_FILTER].contains(&(operation as c_uint))
 }
 
+/// The path that a call is given, if it is one of those that are interposed (`paths`, `files`).
+#[inline(always)]
+fn path_of(number: c_long, first: c_long, second: c_long) -> Option<c_long> {
+    match number {
+        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat | libc::SYS_access => Some(first),
+        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx => Some(second),
+        _ => None,
+    }
+}
+
 /// What the kernel reads or fills for the call, if it is one with buffers.
 ///
 /// # Safety
@@ -147,6 +162,9 @@ fn sets_filter(operation: c_long) -> bool {
 #[inline(always)]
 unsafe fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
     let one = |address: c_long, length: c_long| Buffers::one(address as *const c_void, length as usize);
+    if let Some(path) = path_of(number, a, b) {
+        return Some(one(path, LONGEST as c_long));
+    }
     // SAFETY: the caller's promise.
     Some(unsafe {
         match number {

@@ -1,0 +1,63 @@
+/* Expected: calls find what a path in the mapping names, by function and by number, also where the path ends in another page
+ * than it begins.
+ * @own-data
+ * @counter lifted_for_calls 15 */
+#include "hostile.h"
+#include <dirent.h>
+#include <sys/syscall.h>
+
+static unsigned char *base;
+
+/* A place that nobody has touched, in no order, with this path across the end of a page. */
+static const char *put(const char *path)
+{
+	static size_t turn;
+	size_t at = turn++ * 37 % 61 * MIB + 3 * PAGE - strlen(path) / 2;
+	if (pwrite(file_descriptor, path, strlen(path) + 1, at) != (ssize_t)strlen(path) + 1)
+		fail("pwrite");
+	return (const char *)base + at;
+}
+
+static void expect(const char *what, int is_right)
+{
+	if (!is_right)
+		printf("%s: %s\n", what, strerror(errno));
+}
+
+int main(int count, char **arguments)
+{
+	(void)count;
+	struct stat status;
+	struct stat64 status64;
+	struct statx extended;
+	base = (unsigned char *)map_file(arguments, PROT_READ, MAP_SHARED);
+	close(file_descriptor);
+	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
+		fail("open");
+	FILE *stream = fopen(put("/dev/null"), "r");
+	expect("fopen", stream != NULL);
+	stream = stream ? freopen("/dev/null", "r", stream) : NULL;
+	FILE *stream64 = fopen64(put("/dev/null"), "r");
+	expect("fopen64", stream64 != NULL);
+	DIR *folder = opendir(put("/dev"));
+	expect("opendir", folder != NULL);
+	expect("stat", !stat(put("/dev/null"), &status) && S_ISCHR(status.st_mode));
+	expect("stat64", !stat64(put("/dev/null"), &status64) && S_ISCHR(status64.st_mode));
+	expect("lstat", !lstat(put("/proc/self"), &status) && S_ISLNK(status.st_mode));
+	expect("lstat64", !lstat64(put("/proc/self"), &status64) && S_ISLNK(status64.st_mode));
+	rendezvous();
+	expect("fstatat", !fstatat(dirfd(folder), put("null"), &status, 0) && S_ISCHR(status.st_mode));
+	expect("fstatat64", !fstatat64(dirfd(folder), put("null"), &status64, 0) && S_ISCHR(status64.st_mode));
+	expect("statx", !statx(dirfd(folder), put("null"), 0, STATX_TYPE, &extended) && S_ISCHR(extended.stx_mode));
+	expect("access", !access(put("/dev/null"), R_OK));
+	expect("missing", access(put("/dev/precache-is-no-device"), R_OK) && errno == ENOENT);
+	expect("openat", openat(dirfd(folder), put("null"), O_RDONLY) >= 0);
+	expect("open by number", syscall(SYS_open, put("/dev/null"), O_RDONLY) >= 0);
+	expect("openat by number", syscall(SYS_openat, dirfd(folder), put("null"), O_RDONLY) >= 0);
+	expect("stat by number", !syscall(SYS_stat, put("/dev/null"), &status) && S_ISCHR(status.st_mode));
+	expect("statx by number", !syscall(SYS_statx, dirfd(folder), put("null"), 0, STATX_TYPE, &extended));
+	expect("fstatat by number", !syscall(SYS_newfstatat, dirfd(folder), put("null"), &status, 0));
+	expect("access by number", !syscall(SYS_access, put("/dev/null"), R_OK));
+	puts("done");
+	return 0;
+}
