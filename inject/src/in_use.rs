@@ -103,6 +103,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "makes system calls")]
     fn memory_of_others_is_in_use_and_what_nobody_may_access_is_not() {
         let place = |protection| {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

@@ -121,6 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "looks into libc")]
     fn what_no_library_has_is_told_by_errno() {
         // SAFETY: the calling thread's own errno.
         let errno = || unsafe { libc::__errno_location() };
