@@ -13,7 +13,7 @@ use precache_contract::segment::{LettingGo, Method};
 ///
 /// A guard that cannot be placed (the program locked the page: EINVAL) is one checkpoint less, and no error; so is one
 /// that a system call of the program is at work on.
-#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub fn perform(held: &Held, action: Action) -> sys::Result<()> {
     if matches!(action, Action::Close(_) | Action::Guard(_)) {
         registry::note_change();

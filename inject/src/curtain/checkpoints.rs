@@ -16,7 +16,7 @@ pub const CHECKPOINTS: usize = COARSE as usize + STREAMS + 1;
 
 impl Curtain {
     /// The next place where a reader at `at` should trip.
-    #[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+    #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
     pub(super) fn checkpoint_after(&self, at: u64, run: u32, told: &Told) -> u64 {
         // A reader just before a grid point, at a sentinel's first page, gets on to the one after.
         let from = at + STEP.min(self.distance) - 1;
@@ -59,7 +59,7 @@ impl Curtain {
 
     /// Protects the checkpoint at `at` in the open part, unless it is protected already, is behind the curtain, or
     /// holds a page that tripped lately.
-    #[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+    #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
     pub(super) fn arm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) -> bool {
         let span = self.checkpoint(at);
         // Nearly always the front of a reader is behind the curtain: that is asked first.

@@ -29,7 +29,7 @@ pub use trip::{adopt, give_up, hit_for_call};
 /// For the kernel alone, as a handler installed with SA_SIGINFO.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
-#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // Three words pushed align the stack for the call (System V ABI, 3.2.2).
     core::arch::naked_asm!(
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, c
 }
 
 /// Does what is to be done; the answer is a handler of the program's that is to run now, or 0.
-#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 unsafe extern "C" fn decide(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> usize {
     #[cfg(feature = "sabotage")]
     // SAFETY: what the kernel passed.

@@ -27,7 +27,7 @@ pub fn is_wanted() -> bool {
 }
 
 /// When the trip began, or 0 between two measurements, where that does not count; `None`: nothing is mapped ahead.
-#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub fn clock(turn: &mut Turn) -> Option<u64> {
     let is_measuring = turn.trial().is_measuring();
     is_wanted().then(|| if is_measuring { sys::nanoseconds() } else { 0 })
@@ -35,7 +35,7 @@ pub fn clock(turn: &mut Turn) -> Option<u64> {
 
 /// What to map for the reader that has just tripped at `at`: of what the curtain opened ahead of it, that which the
 /// optimizer has told to be in the page cache, for the call waits for what is not.
-#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub fn choose(segment: &Segment, held: &Held, turn: &mut Turn, at: u64, begun: Option<u64>) -> Option<Span> {
     let begun = begun?;
     let shared = segment.mappings.get(held.slot())?;

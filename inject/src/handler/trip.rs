@@ -98,7 +98,7 @@ fn whole(held: &Held) -> Span {
 }
 
 /// Tells the optimizer; the answer is why the mapping must be let go of, if it must.
-#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
     let offset = held.offset() + at;
     let shared = segment.mappings.get(held.slot())?;
@@ -132,7 +132,7 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
 }
 
 /// Moves the curtain. Without a segment nobody hears of it for the time being.
-#[cfg_attr(feature = "preload", unsafe(link_section = ".text.hot.trip"))]
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> bool {
     let mut guides = [Guide::default(); WATCHES];
     let mut told = Told { by_grid: settings::nobody_fetches(), maps_ahead: populate::is_wanted(), ..Told::default() };
