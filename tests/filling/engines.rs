@@ -36,6 +36,15 @@ fn read_ahead_calls_that_do_nothing_are_found_out() {
     }
 }
 
+/// The same, for a mapping: faults there ask for a page each, and larger pieces, which would do nothing, are not asked for.
+#[test]
+fn a_mapping_is_filled_without_read_ahead_calls() {
+    let storage = ["--latency=1ms", "--bandwidth=800M", "--no-willneed"];
+    let (share, report) = read_from(&storage, &[], &["--engine=populate"]);
+    assert_fetched_once(share);
+    assert_eq!(engine(&report), "populate", "{:#}", report.0);
+}
+
 /// The bound holds for all sessions together.
 #[test]
 fn the_least_bound_of_all_supervisors_holds() {

@@ -195,10 +195,16 @@ impl DataFile {
                 // SAFETY: advice on our own mapping, which nobody reads.
                 unsafe { libc::madvise(mapping.as_mut_ptr().cast(), mapping.len(), advice) == 0 }
             };
-            let is_large = advise(libc::MADV_HUGEPAGE) && advise(libc::MADV_RANDOM);
+            let is_large = self.reads_large() && advise(libc::MADV_HUGEPAGE) && advise(libc::MADV_RANDOM);
             Some((mapping, is_large))
         };
         self.mapping.get_or_init(map).as_ref()
+    }
+
+    /// Whether a fault may ask for a large piece. Where the kernel's read-ahead is off and calls for it did nothing, the file
+    /// system reads ahead by itself (Lustre): faults for a page make it do so, larger ones come to nothing, too.
+    fn reads_large(&self) -> bool {
+        self.read_ahead != Some(0) || self.filling.offers(Way::ReadAhead)
     }
 
     /// The engine for the first chunk of this extent, which others may follow after `gaps`.
@@ -229,13 +235,14 @@ impl FileRecord {
     fn of(file: &File, engine: Option<Way>, held: &Arc<Held>) -> std::io::Result<Self> {
         let residency = Residency::of(file);
         let metadata = file.metadata()?;
+        let read_ahead = read_ahead_of(metadata.dev());
         Ok(Self {
             identity: Identity { device: metadata.dev(), inode: metadata.ino() },
             path: fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?,
             size: metadata.size(),
             file_system: fstatfs(file).map_or(0, |status| status.filesystem_type().0),
-            read_ahead: read_ahead_of(metadata.dev()),
-            filling: Filling::new(engine, residency),
+            read_ahead,
+            filling: Filling::new(engine, residency, read_ahead != Some(0)),
             kept: Kept::new(Arc::clone(held)),
             audiences: Audiences::default(),
             origin: Instant::now(),

@@ -22,18 +22,19 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// By the engine that was asked for, while it works, or else by the best that can be had.
-    pub fn new(asked: Option<Way>, residency: Residency) -> Self {
+    /// By the engine that was asked for, while it works, or else by the best that can be had; a mapping surely in `large`
+    /// pieces, or not.
+    pub fn new(asked: Option<Way>, residency: Residency, large: bool) -> Self {
         let (ways, choice) = match asked {
             None => {
                 let ways = Way::candidates(residency);
-                let choice = Choice::new(ways.iter().map(|way| way.contender()));
+                let choice = Choice::new(ways.iter().map(|way| way.contender(large)));
                 (ways, choice)
             }
-            Some(Way::Read) => (vec![Way::Read], Choice::new([Way::Read.contender()])),
+            Some(Way::Read) => (vec![Way::Read], Choice::new([Way::Read.contender(large)])),
             Some(way) => {
                 let reserve = Contender { chunks: [0; 2], handicap: 1.0 };
-                (vec![way, Way::Read], Choice::new([way.contender(), reserve]))
+                (vec![way, Way::Read], Choice::new([way.contender(large), reserve]))
             }
         };
         Self {

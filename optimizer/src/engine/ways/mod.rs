@@ -40,15 +40,17 @@ impl Way {
         }
     }
 
-    /// Its part in the trials: 1.5 and 6 MiB, where the read-ahead is that of most mounts, and large pieces for one and two
-    /// times in flight.
-    pub fn contender(self) -> Contender {
+    /// Its part in the trials: 1.5 and 6 MiB, where the read-ahead is that of most mounts, and if the mapping is surely filled
+    /// in `large` pieces, those for one and two times in flight.
+    pub fn contender(self, large: bool) -> Contender {
         let (chunks, handicap) = match self {
             Self::ReadAhead => ([12, 48], 1.0),
             Self::Read => ([12, 48], 1.1),
             // Workers of the kernel read for it, and wake it for each answer: where processors are short it falls behind.
             Self::Ring => ([12, 48], 2.0),
-            Self::Populate => ([4, 8], 1.25),
+            Self::Populate if large => ([4, 8], 1.25),
+            // Page by page, it takes no more processors than a read.
+            Self::Populate => ([12, 48], 1.1),
         };
         Contender { chunks, handicap }
     }

@@ -3,7 +3,9 @@
 //!
 //! With `MADV_HUGEPAGE`, a fault reads the aligned 2 MiB around it at once, whatever the read-ahead of the mount is, and with
 //! `MADV_RANDOM` not the next 2 MiB as well (`do_sync_mmap_readahead` in mm/filemap.c). FUSE sends that in requests of
-//! 1 MiB instead of 128 KiB, so the few that may be in flight carry eight times as much.
+//! 1 MiB instead of 128 KiB, so the few that may be in flight carry eight times as much. Without `MADV_HUGEPAGE`, where the
+//! kernel does not read ahead, a fault reads its page, and FUSE counts that among no background requests (`fuse_read_folio`
+//! in fs/fuse/file.c): as many may be in flight as there are threads.
 
 use super::{DataFile, Engine, Failure, Traffic, one_by_one};
 use nix::errno::Errno;
