@@ -105,6 +105,11 @@ impl Filling {
         self.choice().chosen().is_none()
     }
 
+    /// Whether engines are being tried.
+    pub fn is_trying(&self) -> bool {
+        self.choice().is_trying()
+    }
+
     /// Bytes that each engine brought in, the one with the most first.
     pub fn shares(&self) -> Vec<(&'static str, u64)> {
         let bytes = self.bytes.iter().map(|bytes| bytes.load(Relaxed));

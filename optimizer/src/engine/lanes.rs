@@ -3,11 +3,13 @@
 
 use super::file::{Account, DataFile};
 use super::ways::Way;
-use super::{LARGE_PIECE, LARGEST_CHUNK, MOST_PIECES};
+use super::{LARGE_PIECE, LARGEST_CHUNK};
+use crate::policy::pieces::Pieces;
 use precache_contract::PAGE;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Names the stream that chunks belong to: reader, mapping, stream.
 pub type Lane = (u64, u32, u32);
@@ -65,6 +67,8 @@ pub struct Lanes {
     queues: VecDeque<Queue>,
     /// Requests that may be in flight, at most.
     cap: usize,
+    /// Large pieces that may be.
+    pieces: Pieces,
     /// Chunks being fetched: what another reader wants of them is on its way.
     flying: Vec<(*const DataFile, Range<u64>)>,
 }
@@ -129,11 +133,17 @@ impl Lanes {
         self.queues.front().is_some_and(|queue| self.has_room_for(&self.cut(queue).0))
     }
 
+    /// Bytes of large pieces that may be in flight.
+    pub fn in_pieces(&self) -> u64 {
+        self.pieces.most() as u64 * LARGE_PIECE
+    }
+
     /// Within the bounds on requests and on large pieces.
     fn has_room_for(&self, chunk: &Range<u64>) -> bool {
-        let flying = self.flying.iter().map(|(_, chunk)| requests_of(chunk));
-        let pieces = flying.clone().filter(|&requests| requests > 1).count();
-        pieces < MOST_PIECES && flying.sum::<usize>() + requests_of(chunk) <= self.cap
+        let flying: usize = self.flying.iter().map(|(_, chunk)| requests_of(chunk)).sum();
+        // Whether a piece is dropped depends on all that is in flight, whoever asked for it.
+        let most = if is_piece(chunk) { requests_of(&(0..self.in_pieces())).min(self.cap) } else { self.cap };
+        flying + requests_of(chunk) <= most
     }
 
     /// The first chunk of a queue, and its engine.
@@ -185,6 +195,17 @@ impl Lanes {
         None
     }
 
+    /// The chunk, still among those in flight, has come in now, so long after it was sent.
+    pub fn learn(&mut self, job: &Job, now: Duration, latency: Duration) {
+        self.pieces.hear(latency);
+        if job.file.filling.is_trying() {
+            self.pieces.interrupt();
+        } else if is_piece(&job.chunk) {
+            let pieces = self.flying.iter().filter(|(_, chunk)| is_piece(chunk)).count();
+            self.pieces.learn(job.bytes_lacking(), pieces, now);
+        }
+    }
+
     /// The chunk is not being fetched any more.
     pub fn land(&mut self, job: &Job) {
         let flight = (Arc::as_ptr(&job.file), job.chunk.clone());
@@ -197,6 +218,11 @@ impl Lanes {
 /// Requests that a chunk is to the storage, at most: none carries more than [`LARGEST_CHUNK`].
 fn requests_of(chunk: &Range<u64>) -> usize {
     (chunk.end - chunk.start).div_ceil(LARGEST_CHUNK) as usize
+}
+
+/// More than one request: no other chunk is.
+fn is_piece(chunk: &Range<u64>) -> bool {
+    requests_of(chunk) > 1
 }
 
 /// The large piece that this byte of a file is in.

@@ -26,11 +26,6 @@ pub const CHUNK: u64 = 128 << 10;
 pub const LARGEST_CHUNK: u64 = 1 << 20;
 /// What a fault reads in at once in a mapping with `MADV_HUGEPAGE`, aligned: a huge page of x86-64.
 pub const LARGE_PIECE: u64 = 2 << 20;
-/// Large pieces in flight on one mount. Each is two requests of FUSE, which drops what is read ahead while 9 of the 12 that
-/// may be in flight are (`fuse_readahead` in fs/fuse/file.c, with the `max_background` that most mounts have); then single
-/// pages are read instead, one after the other.
-pub const MOST_PIECES: usize = 4;
-
 /// Why a chunk did not come in.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {

@@ -4,7 +4,7 @@ use super::file::{Account, DataFile};
 use super::lanes::{Job, Lane, Lanes, Queued};
 use super::residency::{Residency, waits};
 use super::ways::{Engines, Way};
-use super::{Failure, LARGE_PIECE, MOST_PIECES, Traffic};
+use super::{Failure, Traffic};
 use crate::options::DEFAULT_MAX_INFLIGHT;
 use crate::policy::congestion::{Answered, Congestion, Estimate};
 use std::ops::Range;
@@ -105,9 +105,10 @@ impl Pool {
 
     /// What the requests so far have shown of the storage.
     pub fn estimate(&self) -> Option<Estimate> {
-        let estimate = self.inner.lock().congestion.estimate()?;
+        let state = self.inner.lock();
+        let estimate = state.congestion.estimate()?;
         // The control does not know of the bound on large pieces.
-        let in_flight = estimate.in_flight.min(MOST_PIECES as u64 * LARGE_PIECE);
+        let in_flight = estimate.in_flight.min(state.lanes.in_pieces());
         Some(Estimate { in_flight, ..estimate })
     }
 }
@@ -312,6 +313,7 @@ impl Flight<'_> {
                 }
                 let in_flight = state.lanes.in_flight();
                 state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });
+                state.lanes.learn(&job, now, now.saturating_sub(sent));
             }
             Err(why) => {
                 let Range { start, end } = job.chunk;

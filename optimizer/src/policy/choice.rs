@@ -75,6 +75,11 @@ impl Choice {
         self.chosen
     }
 
+    /// Whether a trial is on.
+    pub fn is_trying(&self) -> bool {
+        self.trials.iter().any(Trial::is_on)
+    }
+
     pub fn has_failed(&self, way: usize) -> bool {
         self.trials.get(way).is_none_or(|trial| trial.has_failed())
     }
@@ -133,8 +138,7 @@ impl Choice {
 
     /// A chunk has come in, in this way.
     pub fn answer(&mut self, way: usize, bytes: u64, now: Duration) {
-        let is_on = self.trials.iter().any(Trial::is_on);
-        let is_measured = self.chosen == Some(way) && !is_on;
+        let is_measured = self.chosen == Some(way) && !self.is_trying();
         let Some(trial) = self.trials.get_mut(way).filter(|trial| trial.in_flight() > 0) else { return };
         let counts = trial.land(bytes, now);
         self.let_pass(way, now);
@@ -182,7 +186,7 @@ impl Choice {
 
     /// Takes the best, once all trials are over; after the short ones those that came near it are tried longer.
     fn compare(&mut self) {
-        if self.trials.iter().any(Trial::is_on) {
+        if self.is_trying() {
             return;
         }
         let best = self.best_of(|trial| trial.merit().is_some());

@@ -6,6 +6,7 @@
 
 pub mod choice;
 pub mod congestion;
+pub mod pieces;
 pub mod plan;
 pub mod retention;
 pub mod storage;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::policy::pieces::FEW;
 
 const MIB: u64 = 1 << 20;
 
@@ -59,19 +60,56 @@ fn extents_with_gaps_are_not_fetched_in_large_pieces() {
     assert_eq!(bytes, 8 * 3 * MIB);
 }
 
-/// More of them would be dropped.
+/// More of them would be dropped, also where others have requests in flight.
 #[test]
 fn few_large_pieces_are_in_flight() {
-    let file = file(64 * MIB, Way::Populate);
+    let (file, other) = (file(64 * MIB, Way::Populate), file(64 * MIB, Way::Read));
     if file.chunk(Way::Populate) < LARGE_PIECE {
         return;
     }
     let mut lanes = lanes(64);
-    lanes.append((0, 0, 0), &file, &Arc::default(), [0..32 * MIB, 32 * MIB..64 * MIB].into());
-    let mut jobs: Vec<_> = (0..MOST_PIECES).filter_map(|_| lanes.next(None)).collect();
-    assert_eq!((lanes.in_flight(), lanes.has_next()), (MOST_PIECES, false));
+    lanes.append(
+        (0, 0, 0),
+        &other,
+        &Arc::default(),
+        [0..6 * other.request(), 6 * other.request()..12 * other.request()].into(),
+    );
+    let mut small: Vec<_> = std::iter::from_fn(|| lanes.next(None)).collect();
+    assert_eq!(small.len(), 12);
+    lanes.append((1, 0, 0), &file, &Arc::default(), [0..32 * MIB, 32 * MIB..64 * MIB].into());
+    while lanes.in_flight() > 2 * (FEW - 1) {
+        assert!(!lanes.has_next());
+        lanes.land(&small.pop().unwrap());
+    }
+    let mut jobs: Vec<_> = lanes.next(None).into_iter().collect();
+    assert!(!lanes.has_next());
+    small.iter().for_each(|job| lanes.land(job));
+    jobs.extend((1..FEW).filter_map(|_| lanes.next(None)));
+    assert_eq!((lanes.in_flight(), lanes.has_next()), (FEW, false));
     lanes.land(&jobs.pop().unwrap());
     assert!(lanes.has_next());
+}
+
+/// On a mount that bears them.
+#[test]
+fn large_pieces_become_more() {
+    let file = file(1024 * MIB, Way::Populate);
+    if file.chunk(Way::Populate) < LARGE_PIECE {
+        return;
+    }
+    let (mut lanes, mut jobs) = (lanes(64), VecDeque::new());
+    lanes.append((0, 0, 0), &file, &Arc::default(), [0..512 * MIB, 512 * MIB..1024 * MIB].into());
+    let (mut now, path) = (Duration::ZERO, Duration::from_millis(64));
+    for _ in 0..256 {
+        jobs.extend(std::iter::from_fn(|| lanes.next(None)));
+        // The more there are, the more come in.
+        now += path / jobs.len() as u32;
+        let mut job: Job = jobs.pop_front().unwrap();
+        job.lacking = vec![job.chunk.clone()];
+        lanes.learn(&job, now, path);
+        lanes.land(&job);
+    }
+    assert!(lanes.in_flight() > FEW);
 }
 
 /// Also where the last one would be a piece of two requests, and where no piece fits.

@@ -1,0 +1,120 @@
+//! How many large pieces to keep in flight on one mount: twice as many, as long as that pays.
+//!
+//! A file system may drop what is read ahead beyond a bound of its own, and what was dropped is read page by page. FUSE does
+//! so while nine of the twelve requests are in flight that it allows by default (`fuse_readahead` in fs/fuse/file.c); other
+//! mounts bear more, and nobody tells. So a few are the rule, and where the path has room for more they are tried for a moment.
+
+use std::time::Duration;
+
+/// Pieces to begin with: each is two requests of FUSE, so these are never dropped.
+pub const FEW: usize = 4;
+/// Never more: the memory for them is taken before anything has come in.
+const MOST: usize = 16;
+/// The path has room for more as long as those in flight come in so many times the least latency.
+const ROOM: f64 = 2.0;
+/// Growth of bandwidth that is worth twice as many.
+const WORTH: f64 = 1.15;
+/// Pieces that show it, after those that were sent before.
+const SPELL: usize = 16;
+/// Bytes after which it is tried anew, from the few on, and how many times as many it is each time.
+const PAUSE: u64 = 2 << 30;
+const LONGER: u64 = 4;
+
+/// The pieces on one mount. Pure: times come from the caller.
+#[derive(Debug)]
+pub struct Pieces {
+    most: usize,
+    /// Bytes per second with half as many, as long as more are tried.
+    surpassed: f64,
+    settled: bool,
+    spell: Spell,
+    /// The least latency of any request to the mount, however small.
+    least: Duration,
+    /// Bytes since it is settled, and with how many it is tried anew.
+    since: u64,
+    pause: u64,
+}
+
+/// Answers with nearly as many in flight as may be, without a break.
+#[derive(Debug, Default)]
+struct Spell {
+    answers: usize,
+    /// From the last of those that were sent before.
+    began: Duration,
+    bytes: u64,
+}
+
+impl Default for Pieces {
+    fn default() -> Self {
+        Self {
+            most: FEW,
+            surpassed: 0.0,
+            settled: false,
+            spell: Spell::default(),
+            least: Duration::MAX,
+            since: 0,
+            pause: PAUSE,
+        }
+    }
+}
+
+impl Pieces {
+    /// So many may be in flight.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// A request of any size took so long.
+    pub fn hear(&mut self, latency: Duration) {
+        self.least = self.least.min(latency);
+    }
+
+    /// What comes in now shows nothing, for other ways to fill are tried.
+    pub fn interrupt(&mut self) {
+        self.spell = Spell::default();
+    }
+
+    /// A piece of so many bytes has come in; so many were in flight, with it.
+    pub fn learn(&mut self, bytes: u64, in_flight: usize, now: Duration) {
+        if self.settled {
+            self.since += bytes;
+            if self.since >= self.pause {
+                *self = Self { pause: self.pause.saturating_mul(LONGER), least: self.least, ..Self::default() };
+            }
+            return;
+        }
+        let spell = &mut self.spell;
+        if in_flight * 4 < self.most * 3 {
+            // The rate is that of a reader who wants less.
+            *spell = Spell::default();
+            return;
+        }
+        spell.answers += 1;
+        if spell.answers <= self.most {
+            spell.began = now;
+            return;
+        }
+        spell.bytes += bytes;
+        if spell.answers == self.most + SPELL {
+            let lasted = now.saturating_sub(spell.began).max(Duration::from_micros(1));
+            let rate = spell.bytes as f64 / lasted.as_secs_f64();
+            self.steer(rate, lasted / SPELL as u32);
+        }
+    }
+
+    /// By the rate that these have shown, and the time from one answer to the next.
+    fn steer(&mut self, rate: f64, each: Duration) {
+        let pays = rate >= self.surpassed * WORTH;
+        let has_room = (each * self.most as u32).as_secs_f64() < self.least.as_secs_f64() * ROOM;
+        self.settled = !pays || !has_room || self.most == MOST;
+        if !pays {
+            self.most /= 2;
+        } else if !self.settled {
+            self.most *= 2;
+        }
+        (self.surpassed, self.spell) = (rate, Spell::default());
+    }
+}
+
+#[cfg(test)]
+mod tests;
