@@ -41,15 +41,14 @@ impl Way {
     }
 
     /// Its part in the trials: 1.5 and 6 MiB, where the read-ahead is that of most mounts, and if the mapping is surely filled
-    /// in `large` pieces, those for one and two times in flight.
+    /// in `large` pieces, those for one and three times in flight.
     pub fn contender(self, large: bool) -> Contender {
         let (chunks, handicap) = match self {
             Self::ReadAhead => ([12, 48], 1.0),
             Self::Read => ([12, 48], 1.1),
             // Workers of the kernel read for it, and wake it for each answer: where processors are short it falls behind.
             Self::Ring => ([12, 48], 2.0),
-            Self::Populate if large => ([4, 8], 1.25),
-            // Page by page, it takes no more processors than a read.
+            Self::Populate if large => ([4, 12], 1.1),
             Self::Populate => ([12, 48], 1.1),
         };
         Contender { chunks, handicap }
