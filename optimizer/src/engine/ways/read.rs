@@ -32,9 +32,61 @@ impl Read {
 impl Engine for Read {
     fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic) {
         one_by_one(chunk, traffic, |chunk| {
+            if chunk.end - chunk.start < file.request() {
+                ask_for(file, chunk);
+            }
             self.bring_in(file, chunk)?;
             // Some file systems read into a cache of their own, which mappings do not see.
             if file.filling.is_on_trial() && file.is_missing(chunk) { Err(Failure::Ineffective) } else { Ok(()) }
         });
+    }
+}
+
+/// A short read that goes on where another ended makes the kernel read on behind it, up to its read-ahead; a request for
+/// read-ahead does not. Where that has no effect, the read does all.
+fn ask_for(file: &DataFile, chunk: &Range<u64>) {
+    // SAFETY: takes numbers only.
+    unsafe {
+        libc::readahead(file.file.as_raw_fd(), chunk.start as libc::off64_t, (chunk.end - chunk.start) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ways::Way;
+    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+    use std::io::Write;
+    use std::sync::Arc;
+
+    struct One;
+
+    impl Traffic for One {
+        fn more(&mut self) -> Option<Range<u64>> {
+            None
+        }
+
+        fn done(&mut self, _: &Range<u64>, result: Result<(), Failure>) {
+            result.unwrap();
+        }
+    }
+
+    /// What lies behind a record may be a gap.
+    #[test]
+    fn a_short_read_brings_in_nothing_behind_it() {
+        const SIZE: u64 = 8 << 20;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![1; SIZE as usize]).unwrap();
+        file.sync_all().unwrap();
+        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        let file = DataFile::new(file, None, Some(Way::Read), &Arc::default()).unwrap();
+        if file.lacking(&(0..SIZE)) != [0..SIZE] {
+            return; // In memory only, or nobody tells.
+        }
+        // The second one looks as if the file were read in order.
+        let (start, middle, end) = (1 << 20, (1 << 20) + (100 << 10), (1 << 20) + (200 << 10));
+        Read.fill(&file, &(start..middle), &mut One);
+        Read.fill(&file, &(middle..end), &mut One);
+        assert_eq!(file.lacking(&(0..SIZE)), [0..start, end..SIZE]);
     }
 }
