@@ -1,5 +1,6 @@
 //! Every byte is fetched once, and fetching begins within the first faults.
 
+use precache_tests::optimizer::wait_for;
 use precache_tests::programs::program;
 use precache_tests::runs::{METHODS, Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, lmdb, scratch};
@@ -54,6 +55,28 @@ fn readers_of_the_same_bytes_share_them() {
         assert!(child.wait().expect("it ends").success());
     }
     assert!(storage.bytes_of("flat-64M").is_none_or(|bytes| bytes < (64 << 20) * 101 / 100));
+}
+
+/// Where an open drops what is cached of a file, it drops that, and not all that is fetched after it, too.
+#[test]
+fn whoever_opens_the_file_drops_no_more_than_was_cached() {
+    let storage = SlowStorage::mount_forgetful(scratch_with_flat(), &["--latency=2ms", "--bandwidth=100M"]);
+    if storage.bytes_of("flat-64M").is_none() {
+        return;
+    }
+    let fetched = || storage.bytes_of("flat-64M").unwrap_or(0);
+    let file = storage.path().join("flat-64M");
+    let reader = [program("map-reader").into_os_string(), file.clone().into(), "--compute-us-per-mb=20000".into()];
+    let reader = Program::new(reader);
+    let (mut command, _report) = reader.command(&["--size=64M", "--engine=pread"]);
+    let mut child = command.spawn().expect("it starts");
+    wait_for("some of it is fetched", || fetched() > 24 << 20);
+    let before = fetched();
+    let other = fs::File::open(&file).expect("it is there");
+    assert!(child.wait().expect("it ends").success());
+    drop(other);
+    let twice = fetched().saturating_sub(64 << 20);
+    assert!(twice < before + (6 << 20), "{before} bytes were cached, {twice} were fetched again");
 }
 
 fn scratch_with_flat() -> &'static std::path::Path {

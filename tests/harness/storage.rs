@@ -100,6 +100,11 @@ pub struct SlowStorage {
 impl SlowStorage {
     /// Mounts `source` with these options of slowfs; caches are kept across opens.
     pub fn mount(source: &Path, options: &[&str]) -> Self {
+        Self::mount_forgetful(source, &[&["--keep-cache"], options].concat())
+    }
+
+    /// The same, but what is cached of a file is dropped when it is opened again.
+    pub fn mount_forgetful(source: &Path, options: &[&str]) -> Self {
         let mounted = can_mount().then(|| Self::start(source, options));
         if mounted.is_none() {
             for entry in fs::read_dir(source).expect("the folder can be read").flatten() {
@@ -112,7 +117,7 @@ impl SlowStorage {
     fn start(source: &Path, options: &[&str]) -> (Child, TempDir) {
         let mount = tempfile::tempdir().expect("a folder");
         let mut process = Command::new(program("slowfs"))
-            .args(["--until-stdin-closes", "--keep-cache"])
+            .arg("--until-stdin-closes")
             .args(options)
             .arg(source)
             .arg(mount.path())

@@ -8,6 +8,7 @@ use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
 use super::residency::Residency;
+use super::walk::Walk;
 use super::ways::Way;
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
 use crate::policy::retention::Retention;
@@ -81,6 +82,7 @@ pub struct FileRecord {
     pub read_ahead: Option<u64>,
     pub residency: Residency,
     pub(super) filling: Filling,
+    pub(super) walk: Walk,
     /// What was fetched and not dropped.
     pub kept: Kept,
     /// Who hears what comes and goes.
@@ -137,7 +139,7 @@ impl DataFile {
     }
 
     /// Forgets what the kernel has evicted of a part: it takes no room any more. Whether there was any.
-    fn reconcile(&self, part: Range<u64>) -> bool {
+    pub(super) fn reconcile(&self, part: Range<u64>) -> bool {
         let kept = self.kept.within(&part).into_iter();
         let evicted: Vec<_> = kept.flat_map(|kept| self.residency.evicted(&self.file, &kept, self.request())).collect();
         for gone in &evicted {
@@ -243,6 +245,7 @@ impl FileRecord {
             file_system: fstatfs(file).map_or(0, |status| status.filesystem_type().0),
             read_ahead,
             filling: Filling::new(engine, residency, read_ahead != Some(0)),
+            walk: Walk::default(),
             kept: Kept::new(Arc::clone(held)),
             audiences: Audiences::default(),
             origin: Instant::now(),

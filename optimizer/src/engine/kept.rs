@@ -90,6 +90,11 @@ impl Kept {
         found
     }
 
+    /// The first part.
+    pub fn first(&self) -> Option<Range<u64>> {
+        self.parts().parts.first_key_value().map(|(&start, &end)| start..end)
+    }
+
     /// Bytes of that.
     pub fn bytes_within(&self, range: &Range<u64>) -> u64 {
         self.within(range).iter().map(|part| part.end - part.start).sum()

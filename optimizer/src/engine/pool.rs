@@ -214,6 +214,9 @@ impl Inner {
 
     /// The next chunk that is not cached as a whole, if it may be in flight.
     fn take(&self, only: Option<(&DataFile, Way)>) -> Option<Job> {
+        if only.is_some_and(|(file, _)| file.is_being_dropped()) {
+            return None;
+        }
         loop {
             let mut job = {
                 let mut state = self.lock();
@@ -222,6 +225,9 @@ impl Inner {
                 }
                 state.lanes.next(only)?
             };
+            if only.is_none() {
+                job.file.wait_while_dropped();
+            }
             job.lacking = job.file.lacking(&job.chunk);
             let cached = job.chunk.end - job.chunk.start - job.bytes_lacking();
             job.account.cached.fetch_add(cached, Relaxed);
@@ -280,6 +286,7 @@ impl Flight<'_> {
             self.file.filling.send(self.way, now);
         }
         job.account.enter_flight();
+        self.file.walk.enter_flight();
         self.flying.push((job, now));
         if self.file.residency == Residency::Unknown {
             self.waits = waits();
@@ -290,6 +297,7 @@ impl Flight<'_> {
         let bytes = job.bytes_lacking();
         let has_waited = self.file.residency != Residency::Unknown || waits() != self.waits;
         job.account.leave_flight();
+        self.file.walk.leave_flight(job.chunk.end);
         let mut state = self.inner.lock();
         // Under the lock: answers are told in the order of their times.
         let now = self.inner.now();
