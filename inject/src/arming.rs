@@ -3,7 +3,7 @@
 use crate::buffers::Buffers;
 use crate::curtain::Action;
 use crate::handler::{self, disposition};
-use crate::in_use::may_be_in_use;
+use crate::in_use::watch_calls;
 use crate::owner::{self, Standing};
 use crate::pins::{self, Pin};
 use crate::registry::{self, Description, Leaving};
@@ -25,7 +25,7 @@ pub struct Mapped {
     pub flags: c_int,
     pub file: c_int,
     pub offset: u64,
-    /// Calls of other threads may be at work on what it takes the place of.
+    /// A call may be at work on what it takes the place of.
     pub was_in_use: bool,
 }
 
@@ -72,12 +72,11 @@ impl Mapped {
         size.saturating_sub(self.offset).min(self.length as u64).next_multiple_of(PAGE)
     }
 
-    /// Whether calls of other threads may be at work on what a mapping with these flags is about to take the place of, so that
-    /// it must not be armed.
+    /// Before it is made: whether it takes the place of what a call may be at work on, so that it must not be armed.
     #[inline(never)] // As below.
     pub fn takes_what_may_be_in_use(&self) -> bool {
         let end = self.address.saturating_add(self.length);
-        self.flags & libc::MAP_FIXED != 0 && self.candidate().is_some() && may_be_in_use(self.address, end)
+        self.flags & libc::MAP_FIXED != 0 && self.candidate().is_some() && watch_calls(self.address, end)
     }
 
     /// Whether the kernel would fetch all of this mapping, serially, before mmap returns, and the optimizer is to do that

@@ -1,19 +1,38 @@
-//! Memory that a file is mapped over (MAP_FIXED) while a call of another thread may be at work on it.
+//! Files that are mapped over memory (MAP_FIXED), on which a call of the program's may be at work meanwhile.
 //!
-//! What a call is given is looked at before it is made, and not again (`interpose::buffers`): on memory that is armed
-//! under it, it would fail. It can have nothing of what no thread may access, and what it has of an armed mapping is pinned.
+//! What a call is given is looked at before it is made, and what it returns is not (`interpose::buffers`). On memory that is
+//! armed under it, it would fail. So from the first such mapping on, calls are looked at when they return, too; and that
+//! mapping is not armed where one may be at work that began before.
 
+use crate::fork_gate::Shut;
 use crate::{registry, sys};
 use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicBool, Ordering::*, fence};
 use precache_contract::PAGE;
 
-/// Whether calls of other threads may be at work on memory of this range that is not armed.
-pub fn may_be_in_use(start: usize, end: usize) -> bool {
-    if cfg!(feature = "sabotage-used-memory-armed") || sys::is_alone() {
-        return false;
-    }
-    // The first thread may have ended, and its list of mappings with it.
-    // SAFETY: a C string.
+/// Calls are looked at when they return.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Asked after what the call is given was found not to be armed: who finds it gone from the table, because a file is being
+/// mapped over it, finds this set.
+#[inline(always)]
+pub fn are_calls_watched() -> bool {
+    // Pairs with what takes a mapping out of the table.
+    fence(Acquire);
+    WATCHED.load(Relaxed)
+}
+
+/// Before a file is mapped over the range: whether it must not be armed there, for a call may be at work on it that nobody
+/// looks at when it returns.
+pub fn watch_calls(start: usize, end: usize) -> bool {
+    !cfg!(feature = "sabotage-calls-unwatched") && !WATCHED.swap(true, SeqCst) && is_accessible(start, end)
+}
+
+/// Whether anything of the range can be accessed that is not armed: what is armed is pinned by the calls that are given it.
+fn is_accessible(start: usize, end: usize) -> bool {
+    // A forked child would inherit the descriptor.
+    let _shut = Shut::begin();
+    // The first thread may have ended, and its list of mappings with it. SAFETY: a C string.
     let opened = unsafe { sys::open_to_look(libc::AT_FDCWD, c"/proc/thread-self/maps".as_ptr()) };
     let Ok(file) = opened else { return true };
     let (mut lines, mut buffer, mut offset) = (Lines::default(), [0; PAGE as usize], 0);
@@ -104,7 +123,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "makes system calls")]
-    fn memory_of_others_is_in_use_and_what_nobody_may_access_is_not() {
+    fn what_is_reserved_is_not_accessible() {
         let place = |protection| {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             // SAFETY: a new mapping, at the kernel's choice.
@@ -112,10 +131,9 @@ mod tests {
         };
         let end = |start: usize| start + 4 * PAGE as usize;
         let (reserved, used) = (place(libc::PROT_NONE), place(libc::PROT_WRITE));
-        // Another thread there is in any case: the harness runs each test in one of its own.
-        assert!(!may_be_in_use(reserved, end(reserved)));
-        assert!(may_be_in_use(used, end(used)));
-        assert!(may_be_in_use(used - PAGE as usize, used + 1));
-        assert!(may_be_in_use(end(used) - 1, end(used)));
+        assert!(!is_accessible(reserved, end(reserved)));
+        assert!(is_accessible(used, end(used)));
+        assert!(is_accessible(used - PAGE as usize, used + 1));
+        assert!(is_accessible(end(used) - 1, end(used)));
     }
 }

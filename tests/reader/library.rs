@@ -57,7 +57,7 @@ fn only_interposers_are_exported() {
          __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk __vdprintf_chk
          syscall prctl
          dlopen dlmopen
-         fopen fopen64 opendir stat stat64 lstat lstat64 fstatat fstatat64 statx access
+         fopen fopen64 stat stat64 lstat lstat64 fstatat fstatat64 statx
          open open64 openat openat64 __open __open64 __open_2 __open64_2 __openat_2 __openat64_2",
     );
     assert_eq!(symbols(&library, "--defined-only"), interposers);

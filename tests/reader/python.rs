@@ -73,9 +73,11 @@ with mp.Pool(4) as pool:
 fn numpy_memmap() {
     let code = "
 import numpy, sys
-for mode in 'r', 'c':
+for mode in 'r', 'r+', 'c':
     data = numpy.memmap(sys.argv[1], dtype=numpy.uint32, mode=mode)
     print(int(data[len(data) // 2:].sum(dtype=numpy.uint64)), int(data[::100_000].sum(dtype=numpy.uint64)))
+    if mode == 'r+':
+        data[5:9] = data[5:9].copy()
     if mode == 'c':
         data[::1_000_000] = 7
         print(int(data.sum(dtype=numpy.uint64)))

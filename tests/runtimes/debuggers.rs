@@ -1,4 +1,4 @@
-//! gdb and strace attached, and cores.
+//! gdb and strace, from the start or attached later, and cores.
 
 use crate::{MIB, compiled, data, has};
 use precache_tests::runs::{METHODS, Program, finish};
@@ -44,6 +44,40 @@ fn run_in_strace() {
     if has("strace", &["-V"]) {
         crate::unnoticed(["strace".into(), "-f".into(), "-o".into(), "/dev/null".into(), plain(), data()]);
         crate::unnoticed(["strace".into(), "-fo".into(), "/dev/null".into(), plain(), data(), "crash".into()]);
+    }
+}
+
+/// Attaches to the program, which has read half of its file, by `tracer`, and lets it go on. In a script: `$child` is the
+/// program's number, `$go` the pipe that it reads from.
+fn attached(tracer: &str) {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    if !nix::unistd::geteuid().is_root() && !matches!(scope.trim(), "" | "0") {
+        return lacking("the right to attach to a process (kernel.yama.ptrace_scope)");
+    }
+    let script = format!(
+        "go=$0/go-$$; mkfifo $go; \"$@\" $go & child=$!; exec 3> $go; {tracer} > /dev/null 2>&1 & tracer=$!; \
+         wait $child; status=$?; wait $tracer && rm $go && exit $status"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["sh".into(), "-c".into(), OsString::from(script), folder.path().into(), plain(), data()];
+    crate::unnoticed(words);
+}
+
+#[test]
+fn attached_gdb() {
+    if has("gdb", &["--version"]) {
+        attached(
+            "gdb -q -batch -ex 'handle SIGSEGV nostop noprint pass' -ex \"shell echo > $go\" -ex continue -p $child",
+        );
+    }
+}
+
+#[test]
+fn attached_strace() {
+    if has("strace", &["-V"]) {
+        // It says nothing when it is there.
+        let is_traced = "until grep -q 'TracerPid:.*[1-9]' /proc/$child/status; do :; done";
+        attached(&format!("{{ ({is_traced}; echo > $go) & exec strace -f -o /dev/null -p $child; }}"));
     }
 }
 

@@ -37,6 +37,13 @@ fn forked_workers_read_an_lmdb() {
 }
 
 #[test]
+fn spawned_workers_read_an_lmdb() {
+    for report in loader(lmdb(96).into_os_string(), &["spawn", "lmdb"]) {
+        assert!(report.active_readers() >= 2, "{:#}", report.0);
+    }
+}
+
+#[test]
 fn the_death_of_a_worker_is_told_in_the_same_words() {
     loader(data(), &["fork", "memmap", "9"]);
 }

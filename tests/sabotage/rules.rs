@@ -23,7 +23,7 @@ pub const RULES: &[Rule] = &[
     always("buffers-stay-closed", &[("hostile", "01_write_from_mapping.c"), ("hostile", "02_receive_into_mapping.c")]),
     rule("no-pins", &[("hostile", "01_calls_while_others_rearm.c")]),
     rule("efault-not-retried", &[("hostile", "01_forked_during_a_call.c")]),
-    rule("used-memory-armed", &[("hostile", "01_mapped_over_a_waiting_call.c")]),
+    rule("calls-unwatched", &[("hostile", "01_mapped_over_a_waiting_call.c")]),
     rule("errno-of-calls", &[("hostile", "28_registers_and_errno.c")]),
     // Signal context.
     always("malloc-in-handler", &[("hostile", "28_registers_and_errno.c"), ("reader", "library::little_is_imported")]),

@@ -64,7 +64,7 @@ pub enum Refusal {
     Lent = 17,
     /// The program forbids itself system calls (seccomp).
     Filtered = 18,
-    /// The program put the file where other threads may have had a call at work.
+    /// The program put the file where a call of its own may have been at work.
     InUse = 19,
 }
 
@@ -123,7 +123,7 @@ impl Refusal {
             Self::PinningDevice => "a device that pins memory is open (CUDA, ROCm, InfiniBand)",
             Self::Lent => "the program gave the mapping to asynchronous calls (aio)",
             Self::Filtered => "the program forbids itself system calls (seccomp)",
-            Self::InUse => "the program put it in the place of memory that its other threads may have been using",
+            Self::InUse => "the program put it in the place of memory that one of its calls may have been using",
         }
     }
 }

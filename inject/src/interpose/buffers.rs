@@ -4,9 +4,10 @@
 //! buffer in an armed mapping has its checkpoints hit beforehand, and is pinned for as long as the call lasts. Nothing
 //! is transferred twice, for nothing fails half-way.
 
-use crate::arming::{ForCall, prepare_for_call};
+use crate::arming::prepare_for_call;
 use crate::buffers::Buffers;
-use crate::interpose;
+use crate::in_use::are_calls_watched;
+use crate::{interpose, registry};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 /// Times that a call is made anew.
@@ -14,16 +15,27 @@ const TRIES: u32 = 8;
 
 /// Makes `call` with the checkpoints of its buffers out of the way; they are pinned until it has returned. Where none of
 /// them is armed, it is left to the compiler as a jump: a return that follows a system call is mispredicted on some
-/// processors, and takes as long as all else here. So nobody sees what such a call returns, nor need anybody:
-/// no memory is armed that a call may be using already (`in_use`).
+/// processors, and takes as long as all else here. Then nobody sees what the call returns, nor need anybody, as long as no
+/// file is mapped over what it is at work on (`in_use`).
 #[inline(always)]
 pub fn with(buffers: Buffers, call: impl Fn() -> isize + Copy) -> isize {
-    if !buffers.may_be_armed() {
+    if !buffers.may_be_armed() && !are_calls_watched() {
         return call();
     }
     // Copies: what is reached through a pointer lies in memory, and nothing should where nothing is armed.
     let (buffers, call) = (buffers, move || call());
-    with_armed(&buffers, &call)
+    watch(&buffers, &Call { make: make(&call), of: (&raw const call).cast() })
+}
+
+/// A call that can be made again. A reference to `dyn Fn` would have a table for each call, which the loader relocates.
+struct Call {
+    make: unsafe fn(*const c_void) -> isize,
+    of: *const c_void,
+}
+
+fn make<F: Fn() -> isize>(_: &F) -> unsafe fn(*const c_void) -> isize {
+    // SAFETY: `of` comes from such a closure, which outlives the call (`with`).
+    |of| unsafe { (*of.cast::<F>())() }
 }
 
 /// Whether a call failed with EFAULT.
@@ -33,28 +45,26 @@ fn is_bad_address(result: isize) -> bool {
     result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT
 }
 
+/// Makes a call whose buffers are armed, or may be while it lasts: another thread, or a signal handler in the midst of it,
+/// may map a file over one.
 #[cold]
 #[inline(never)] // One copy is enough for all calls.
-fn with_armed(buffers: &Buffers, call: &dyn Fn() -> isize) -> isize {
-    match prepare_for_call(buffers) {
-        Some(ready) => call_prepared(ready, buffers, call),
-        // It has gone meanwhile.
-        None => call(),
-    }
-}
-
-fn call_prepared(mut ready: ForCall, buffers: &Buffers, call: &dyn Fn() -> isize) -> isize {
+fn watch(buffers: &Buffers, call: &Call) -> isize {
+    let changes = registry::changes();
+    let mut ready = prepare_for_call(buffers);
     let mut left = TRIES;
     loop {
-        let result = call();
+        // SAFETY: made for this.
+        let result = unsafe { (call.make)(call.of) };
         left = if cfg!(feature = "sabotage-efault-not-retried") { 0 } else { left - 1 };
-        if left == 0 || !is_bad_address(result) {
+        // Where nothing has been closed meanwhile, it has not failed because of us.
+        if left == 0 || !is_bad_address(result) || ready.is_none() && registry::changes() == changes {
             return result;
         }
         // A buffer that is bad in itself stays bad, and a second call could take a second message. Only where pages were
-        // closed in spite of the pin (in a child that a signal handler forked during the call) is it made anew.
+        // closed in spite of the pin (in a child that a signal handler forked during the call), or without one, is it made anew.
         match prepare_for_call(buffers) {
-            Some(again) if again.opened => drop(core::mem::replace(&mut ready, again)),
+            Some(again) if again.opened => drop(ready.replace(again)),
             _ => return result,
         }
     }

@@ -9,12 +9,20 @@ use core::ptr::null_mut;
 /// Any of these calls: words in registers, as many as there are; what one does not take is left unread.
 type Call = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> isize;
 
-/// Makes `call`, of whose words `path` is one.
+/// Makes `call`, of whose words `path` is one, and which answers `failed` if it fails: -1 in the lower half of a word, or null.
 #[inline(never)] // One copy is enough for all calls: they take longer than their copies would save.
-fn look_up(path: *const c_char, call: Call, words: &[usize; 5]) -> isize {
+fn look_up(path: *const c_char, call: Call, words: &[usize; 5], failed: isize) -> isize {
     let &[a, b, c, d, e] = words;
-    // SAFETY: the program's own call.
-    with_buffer(path.cast(), LONGEST, move || unsafe { call(a, b, c, d, e) })
+    let has_failed = move |result: isize| if failed == 0 { result == 0 } else { result as c_int == -1 };
+    let call = move || {
+        // SAFETY: the program's own call.
+        let result = unsafe { call(a, b, c, d, e) };
+        if has_failed(result) { -1 } else { result }
+    };
+    match with_buffer(path.cast(), LONGEST, call) {
+        -1 => failed,
+        result => result,
+    }
 }
 
 /// Calls with one path: first, or behind a folder.
@@ -29,7 +37,8 @@ macro_rules! one_path {
                 // SAFETY: integers and pointers are words in registers, to whoever reads them and in the result (System V
                 // ABI for x86-64, 3.2.3; AAPCS64, 6.4 and 6.5).
                 let call = unsafe { core::mem::transmute::<unsafe extern "C" fn($($before_type,)* *const c_char $(, $after_type)*) -> $result, Call>(next) };
-                look_up(path, call, &words) as $result
+                let failed: $result = $missing;
+                look_up(path, call, &words, failed as isize) as $result
             }
         }
     )*};
@@ -40,8 +49,6 @@ one_path! {
     fn fopen(; path ;, mode: *const c_char) -> *mut c_void, missing null_mut();
     /// fopen(3) with large file support.
     fn fopen64(; path ;, mode: *const c_char) -> *mut c_void, missing null_mut();
-    /// opendir(3).
-    fn opendir(; path ;) -> *mut c_void, missing null_mut();
     /// stat(2).
     fn stat(; path ;, status: *mut c_void) -> c_int, missing -1;
     /// stat(2) with large file support.
@@ -56,6 +63,4 @@ one_path! {
     fn fstatat64(folder: c_int, ; path ;, status: *mut c_void, flags: c_int) -> c_int, missing -1;
     /// statx(2).
     fn statx(folder: c_int, ; path ;, flags: c_int, mask: c_uint, status: *mut c_void) -> c_int, missing -1;
-    /// access(2).
-    fn access(; path ;, mode: c_int) -> c_int, missing -1;
 }

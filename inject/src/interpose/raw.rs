@@ -7,6 +7,7 @@ use super::files::LONGEST;
 use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
 use crate::buffers::Buffers;
+use crate::in_use::are_calls_watched;
 use crate::sanitizer::{List, Target};
 use crate::{arming, past_libc, registry, sys};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
@@ -75,7 +76,10 @@ extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long
             | libc::SYS_mq_timedsend
             | libc::SYS_mq_timedreceive
     );
-    if is_one_buffer && registry::overlaps(buffer as usize, (buffer as usize).saturating_add(length as usize)) {
+    if is_one_buffer
+        && (are_calls_watched()
+            || registry::overlaps(buffer as usize, (buffer as usize).saturating_add(length as usize)))
+    {
         return core::ptr::null_mut();
     }
     let is_ours = matches!(
@@ -149,7 +153,7 @@ fn sets_filter(operation: c_long) -> bool {
 #[inline(always)]
 fn path_of(number: c_long, first: c_long, second: c_long) -> Option<c_long> {
     match number {
-        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat | libc::SYS_access => Some(first),
+        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat => Some(first),
         libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx => Some(second),
         _ => None,
     }

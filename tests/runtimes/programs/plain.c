@@ -1,4 +1,4 @@
-/* Reads the file; then, by its second argument: "crash" by a null pointer, "abort", or "wait" for a debugger's core. */
+/* Reads the file; half-way, by its second argument: "crash" by a null pointer, or waits for a byte from the pipe of this name. */
 #include "../../reader/programs/common.h"
 
 const volatile unsigned char *base;
@@ -7,6 +7,15 @@ char *heap;
 __attribute__((noinline)) void half_way(void)
 {
 	__asm__ volatile("" ::: "memory");
+}
+
+static void await_byte(const char *name)
+{
+	char byte;
+	int pipe = open(name, O_RDONLY);
+	if (pipe < 0 || read(pipe, &byte, 1) != 1)
+		fail(name);
+	close(pipe);
 }
 
 int main(int count, char **arguments)
@@ -23,6 +32,8 @@ int main(int count, char **arguments)
 		fail("coredump_filter");
 	if (count > 2 && !strcmp(arguments[2], "crash"))
 		*(volatile int *)8 = 1;
+	else if (count > 2)
+		await_byte(arguments[2]);
 	printf("%x\n", read_pages(base, file_length / 2, file_length));
 	return 3;
 }
