@@ -13,7 +13,7 @@ const MOST: f64 = 500.0;
 const MOST_WOKEN: f64 = 3000.0;
 
 /// Processes of each protection, in turn. Where a process's memory comes to lie is luck, and lasts as long as it does: of
-/// one whole run of 120 rounds each, one took 40 ns less than a bare fault and the next 1,100 more.
+/// one whole run of 120 rounds each, one took 40 ns less than a bare fault and another 1,100 more.
 const PROCESSES: usize = 6;
 
 /// A round of `cost-reader trips`: medians in nanoseconds.
