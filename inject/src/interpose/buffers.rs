@@ -54,7 +54,7 @@ fn watch(buffers: &Buffers, call: &Call) -> isize {
     let mut ready = prepare_for_call(buffers);
     let mut left = TRIES;
     loop {
-        // SAFETY: made for this.
+        // SAFETY: `of` is the closure that `make` was made for (`with`), and lives until this returns.
         let result = unsafe { (call.make)(call.of) };
         left = if cfg!(feature = "sabotage-efault-not-retried") { 0 } else { left - 1 };
         // Where nothing has been closed meanwhile, it has not failed because of us.
