@@ -8,15 +8,11 @@ use crate::bench::Bench;
 use crate::statistics::{Median, Spread};
 use crate::verdict::{Bar, Verdict};
 
-/// Nanoseconds over the bare fault: of a trip that wakes nobody and closes nothing, and of one that wakes the optimizer.
-const MOST: f64 = 500.0;
-const MOST_WOKEN: f64 = 3000.0;
+/// Processes of each protection, in turn. Where a process's memory comes to lie is luck, and lasts as long as it does: so each
+/// counts once.
+const PROCESSES: usize = 12;
 
-/// Processes of each protection, in turn. Where a process's memory comes to lie is luck, and lasts as long as it does: of
-/// one whole run of 120 rounds each, one took 40 ns less than a bare fault and another 1,100 more.
-const PROCESSES: usize = 6;
-
-/// A round of `cost-reader trips`: medians in nanoseconds.
+/// A round of `cost-reader trips`: medians in nanoseconds, those of trips over the bare faults beside them.
 #[derive(Deserialize)]
 struct Round {
     /// Of a reader that takes a millisecond for what lies between two checkpoints: by then the processor's caches hold
@@ -28,21 +24,10 @@ struct Round {
     quiet: Option<f64>,
     woken: Option<f64>,
     rearmed: Option<f64>,
+    /// Of those that wake, from the access to its end.
+    woken_time: Option<f64>,
     counts: Counts,
 }
-
-type Time = fn(&Round) -> Option<f64>;
-
-/// One kind of trips.
-#[derive(Clone, Copy)]
-struct Kind {
-    time: Time,
-    count: fn(&Counts) -> u64,
-}
-
-const QUIET: Kind = Kind { time: |round| round.quiet, count: |counts| counts.quiet };
-const WOKEN: Kind = Kind { time: |round| round.woken, count: |counts| counts.woken };
-const REARMED: Kind = Kind { time: |round| round.rearmed, count: |counts| counts.rearmed };
 
 #[derive(Deserialize)]
 struct Counts {
@@ -51,54 +36,107 @@ struct Counts {
     rearmed: u64,
 }
 
+/// One kind of trips.
+struct Kind {
+    what: &'static str,
+    of_slow: bool,
+    /// What it takes more than these, in nanoseconds, and what these take.
+    than: &'static str,
+    more: fn(&Round) -> Option<f64>,
+    least: fn(&Round) -> Option<f64>,
+    count: fn(&Counts) -> u64,
+    most: Option<f64>,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind {
+        what: "wakes nobody and closes nothing",
+        of_slow: false,
+        than: "a bare fault",
+        more: |round| round.quiet,
+        least: |round| round.bare,
+        count: |counts| counts.quiet,
+        most: Some(500.0),
+    },
+    Kind {
+        what: "wakes nobody and closes nothing, of a slow reader,",
+        of_slow: true,
+        than: "a bare fault",
+        more: |round| round.quiet,
+        least: |round| round.bare,
+        count: |counts| counts.quiet,
+        most: Some(500.0),
+    },
+    Kind {
+        what: "wakes the optimizer",
+        of_slow: true,
+        than: "a bare fault",
+        more: |round| round.woken,
+        least: |round| round.bare,
+        count: |counts| counts.woken,
+        most: Some(3000.0),
+    },
+    Kind {
+        what: "wakes the optimizer",
+        of_slow: true,
+        than: "a bare fault that wakes a process",
+        more: |round| Some(round.woken_time? - round.waking?),
+        least: |round| round.waking,
+        count: |counts| counts.woken,
+        most: Some(500.0),
+    },
+    Kind {
+        what: "closes a page again",
+        of_slow: true,
+        than: "a bare fault",
+        more: |round| round.rearmed,
+        least: |round| round.bare,
+        count: |counts| counts.rearmed,
+        most: None,
+    },
+];
+
+/// The rounds of one process.
+type Run = Vec<Round>;
+
 pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
     let file = warm_file(bench)?;
-    let mut bars = Vec::new();
     let mut measured = [("mprotect", Vec::new()), ("guard", Vec::new())];
     for _ in 0..PROCESSES {
-        for (protect, rounds) in &mut measured {
+        for (protect, runs) in &mut measured {
             let protection = format!("--protect={protect}");
             let words = under_precache(bench, &[&protection, "--distance=1M"], cost_reader(bench, "trips", &file));
             let output = output_of(&mut bench.programs.command(&words))?;
-            for line in output.lines() {
-                rounds.push(serde_json::from_str::<Round>(line)?);
-            }
+            runs.push(output.lines().map(serde_json::from_str).collect::<Result<Run, _>>()?);
         }
     }
-    for (protect, rounds) in &measured {
-        let (slow, quick): (Vec<&Round>, Vec<&Round>) = rounds.iter().partition(|round| round.is_slow);
-        let mut bar = |what: &str, rounds: &[&Round], kind: Kind, (than, over): (&str, Time), most: Option<f64>| {
-            let requirement = match most {
-                Some(most) => format!("{protect}: a trip that {what} takes at most {most} ns more than {than}"),
-                None => format!("{protect}: a trip that {what}"),
-            };
-            let rounds = || rounds.iter().filter(|round| (kind.time)(round).is_some());
-            let more = rounds().filter_map(|round| Some((kind.time)(round)? - over(round)?));
-            let least = Spread::of(rounds().filter_map(|round| over(round)));
-            bars.push(match (Median::of(more), least) {
-                (Some(more), Some(least)) => {
-                    let count: u64 =
-                        rounds().filter(|round| over(round).is_some()).map(|round| (kind.count)(&round.counts)).sum();
-                    let measured = format!(
-                        "{:.0} ns ({:.0} to {:.0}, {} rounds, {count} trips), {than} {:.0} ns",
-                        more.median, more.low, more.high, more.count, least.median
-                    );
-                    Bar::new(
-                        requirement,
-                        measured,
-                        most.map_or(Verdict::Met, |most| Verdict::at_most(more.interval(), most)),
-                    )
-                }
-                _ => Bar::not_measured(requirement, "there was none"),
-            });
-        };
-        let bare: (_, Time) = ("a bare fault", |round| round.bare);
-        let waking: (_, Time) = ("a bare fault that wakes a process", |round| round.waking);
-        bar("wakes nobody and closes nothing", &quick, QUIET, bare, Some(MOST));
-        bar("wakes nobody and closes nothing, of a slow reader,", &slow, QUIET, bare, Some(MOST));
-        bar("wakes the optimizer", &slow, WOKEN, bare, Some(MOST_WOKEN));
-        bar("wakes the optimizer", &slow, WOKEN, waking, Some(MOST));
-        bar("closes a page again", &slow, REARMED, bare, None);
+    let bars = measured.iter().flat_map(|(protect, runs)| KINDS.iter().map(move |kind| kind.judge(protect, runs)));
+    Ok(bars.collect())
+}
+
+impl Kind {
+    fn rounds<'a>(&self, run: &'a Run) -> impl Iterator<Item = &'a Round> + use<'a> {
+        let of_slow = self.of_slow;
+        run.iter().filter(move |round| round.is_slow == of_slow)
     }
-    Ok(bars)
+
+    fn judge(&self, protect: &str, runs: &[Run]) -> Bar {
+        let Self { what, than, .. } = self;
+        let requirement = match self.most {
+            Some(most) => format!("{protect}: a trip that {what} takes at most {most} ns more than {than}"),
+            None => format!("{protect}: a trip that {what}"),
+        };
+        let of_runs = |time: fn(&Round) -> Option<f64>| {
+            runs.iter().filter_map(move |run| Some(Median::of(self.rounds(run).filter_map(time))?.median))
+        };
+        let (Some(more), Some(least)) = (Median::of(of_runs(self.more)), Spread::of(of_runs(self.least))) else {
+            return Bar::not_measured(requirement, "there was none");
+        };
+        let trips: u64 = runs.iter().flat_map(|run| self.rounds(run)).map(|round| (self.count)(&round.counts)).sum();
+        let measured = format!(
+            "{:.0} ns ({:.0} to {:.0}, {} processes, {trips} trips), {than} {:.0} ns",
+            more.median, more.low, more.high, more.count, least.median
+        );
+        Bar::new(requirement, measured, self.most.map_or(Verdict::Met, |most| Verdict::at_most(more.interval(), most)))
+    }
 }
