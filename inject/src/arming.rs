@@ -2,6 +2,7 @@
 
 use crate::buffers::Buffers;
 use crate::curtain::Action;
+use crate::fork_gate::Shut;
 use crate::handler::{self, disposition};
 use crate::in_use::watch_calls;
 use crate::owner::{self, Standing};
@@ -67,6 +68,14 @@ impl Mapped {
         Some(Candidate { part, is_whole, file: (status.st_dev, status.st_ino), settings })
     }
 
+    fn is_writable(&self) -> bool {
+        self.protection & libc::PROT_WRITE != 0
+    }
+
+    fn is_shared(&self) -> bool {
+        self.flags & libc::MAP_TYPE != libc::MAP_PRIVATE
+    }
+
     /// Bytes of the file that it covers, as whole pages.
     fn in_file(&self, size: u64) -> u64 {
         size.saturating_sub(self.offset).min(self.length as u64).next_multiple_of(PAGE)
@@ -103,15 +112,19 @@ pub fn consider(mapped: &Mapped, is_populated: bool) -> bool {
     settle_inheritance();
     if handover::segment().is_some() {
         // Another optimizer may have come since: it is told of all mappings, not of this one alone.
-        let _quiet = sys::Quiet::begin();
+        let _shut = Shut::begin();
         handler::attachment::check();
     }
-    let Ok(connection) = handover::connect() else {
+    let refusal = refusal(mapped);
+    handler::stand_in::settle_mask();
+    // No child inherits the connection, and that of a handler that forks has the place in the table free.
+    let shut = Shut::begin();
+    let Ok(connection) = handover::connect(&shut) else {
         // Where nobody listens, the supervisor reports the optimizer's death.
-        handover::refuse(Refusal::NotEnrolled, mapped.file);
+        handover::refuse(Refusal::NotEnrolled, mapped.file, &shut);
         return false;
     };
-    match arm(mapped, part, file, settings, &connection, is_populated) {
+    match refusal.map_or_else(|| arm(mapped, part, file, settings, &connection, is_populated), Err) {
         Ok(()) => true,
         // What the report then lacks is a line about a file that was not accelerated either.
         Err(why) => {
@@ -129,6 +142,29 @@ fn protectable(mapped: &Mapped, size: u64, range: (u64, u64)) -> Option<(u64, u6
     (start.saturating_add(SHORTEST) <= end).then_some((start, end))
 }
 
+/// Why it may not be armed, as far as can be told before; where it may, our handler is in place.
+fn refusal(mapped: &Mapped) -> Option<Refusal> {
+    if mapped.was_in_use {
+        return Some(Refusal::InUse);
+    }
+    if mapped.is_shared() && mapped.is_writable() {
+        return Some(Refusal::SharedWritable);
+    }
+    if sys::open_flags(mapped.file).is_ok_and(|flags| flags & libc::O_DIRECT != 0) {
+        return Some(Refusal::Direct);
+    }
+    let mut magic = [0u8; 4];
+    if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
+        return Some(Refusal::Elf);
+    }
+    if let Some(why) = past_libc::reason() {
+        return Some(why);
+    }
+    // Without it, nor is anybody there any more for what was armed before.
+    disposition::install().inspect_err(|&why| give_up(why)).err()
+}
+
+/// With signals blocked.
 fn arm(
     mapped: &Mapped,
     (start, end): (u64, u64),
@@ -137,29 +173,6 @@ fn arm(
     connection: &handover::Connection,
     is_populated: bool,
 ) -> Result<(), Refusal> {
-    if mapped.was_in_use {
-        return Err(Refusal::InUse);
-    }
-    let writable = mapped.protection & libc::PROT_WRITE != 0;
-    let shared = mapped.flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
-    if shared && writable {
-        return Err(Refusal::SharedWritable);
-    }
-    if sys::open_flags(mapped.file).is_ok_and(|flags| flags & libc::O_DIRECT != 0) {
-        return Err(Refusal::Direct);
-    }
-    let mut magic = [0u8; 4];
-    if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
-        return Err(Refusal::Elf);
-    }
-    if let Some(why) = past_libc::reason() {
-        return Err(why);
-    }
-    if let Err(why) = disposition::install() {
-        // Nor is anybody there any more for what was armed before.
-        give_up(why);
-        return Err(why);
-    }
     let length = (end - start) as usize;
     let what = Description {
         start: mapped.address + start as usize,
@@ -169,11 +182,8 @@ fn arm(
         protection: mapped.protection,
         distance: settings.distance,
         // Private mappings get no guards: they would lose what was written to them.
-        method: protect::wanted(settings.protect, length, shared && !writable),
+        method: protect::wanted(settings.protect, length, mapped.is_shared() && !mapped.is_writable()),
     };
-    handler::stand_in::settle_mask();
-    // From the claim on: the child of a handler that forks has it free.
-    let _quiet = sys::Quiet::begin();
     let claim = registry::claim().ok_or(Refusal::TableFull)?;
     if cfg!(feature = "sabotage-guard-before-registration") {
         // SAFETY: the mapping that the program has just made.

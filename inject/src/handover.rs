@@ -1,9 +1,10 @@
 //! Making this process and its mappings known to the optimizer. Nothing here waits for it.
 
+use crate::fork_gate::Shut;
 use crate::handler::attachment;
 use crate::place::{self, Claim};
 use crate::registry::{self, Held};
-use crate::{fork_gate, owner, settings, sys};
+use crate::{owner, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
@@ -79,10 +80,9 @@ pub struct Connection {
 /// How often this thread yields to another that is enrolling the process, which takes some microseconds.
 const PATIENCE: u32 = 10_000;
 
-/// Connects, and enrols this process if this optimizer does not know it yet. Not for signal context.
-pub fn connect() -> sys::Result<Connection> {
-    // Also for handlers of the program's, which may map, too, or never return.
-    let _shut = fork_gate::Shut::begin();
+/// Connects, and enrols this process if this optimizer does not know it yet. Shut also for handlers of the program's, which may
+/// map, too, or never return. Not for signal context.
+pub fn connect(_shut: &Shut) -> sys::Result<Connection> {
     let (socket, optimizer) = sys::connect(settings::socket())?;
     // A child that comes past the gate during a claim must know that it is one.
     if !owner::is_established() {
@@ -163,9 +163,8 @@ pub fn count(why: Refusal) {
 }
 
 /// Tells whoever listens why a file that was mapped is not accelerated, if this process cannot be enrolled.
-pub fn refuse(why: Refusal, file: c_int) {
+pub fn refuse(why: Refusal, file: c_int, _shut: &Shut) {
     count(why);
-    let _quiet = sys::Quiet::begin();
     if let Some(settings) = settings::get()
         && let Ok((socket, _)) = sys::connect(settings::socket())
     {
@@ -190,6 +189,7 @@ pub fn report_loaded() {
 pub fn report_lock(private: bool, path: &[u8]) {
     let Some(settings) = settings::get() else { return };
     let mut text = [0u8; LockNote::LENGTH];
+    let _shut = Shut::begin();
     if let Some(datagram) = LockNote::write(&mut text, settings.session, private, path)
         && let Ok((socket, _)) = sys::connect(settings::socket())
     {

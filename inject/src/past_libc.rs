@@ -62,7 +62,7 @@ pub fn filtered(call: &dyn Fn() -> isize) -> isize {
     arming::settle_inheritance();
     if settings::get().is_some() && handover::segment().is_none() {
         // Afterwards there is only memory to say by why nothing is armed.
-        let _ = handover::connect();
+        let _ = handover::connect(&fork_gate::Shut::begin());
     }
     let before = SEEN.swap(Refusal::Filtered as u32 + 1, SeqCst);
     drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));

@@ -24,7 +24,9 @@ use crate::sleeper::Sleeper;
 const PAGE: usize = 4096;
 /// One access in each step: what a fault maps around itself.
 const STEP: usize = 64 << 10;
-const ROUNDS: usize = 10;
+const ROUNDS: usize = 20;
+/// One round in so many is slow: it takes fifty times as long.
+const SLOW: usize = 4;
 /// Until the reader's order is known and told, trips are of another kind.
 const LEARNING: usize = 8 << 20;
 /// A page is not closed again before so many others have tripped.
@@ -61,7 +63,7 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     drop(Mapping::of_program(&file, length)?);
     for round in 0..ROUNDS {
         // A reader that takes its time lets who is woken fall asleep again.
-        let pace = if round % 2 == 0 { Duration::ZERO } else { PACE };
+        let pace = if round % SLOW == 0 { PACE } else { Duration::ZERO };
         let mut bare = Bare::begin(&file, length, &sleeper)?;
         let mapping = Mapping::of_program(&file, length)?;
         let segment = segment().context("there is no segment: run this under precache-run")?;
