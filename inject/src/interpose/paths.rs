@@ -63,4 +63,58 @@ one_path! {
     fn fstatat64(folder: c_int, ; path ;, status: *mut c_void, flags: c_int) -> c_int, missing -1;
     /// statx(2).
     fn statx(folder: c_int, ; path ;, flags: c_int, mask: c_uint, status: *mut c_void) -> c_int, missing -1;
+    /// stat(2), as programs call it that were linked with glibc before 2.33.
+    fn __xstat(version: c_int, ; path ;, status: *mut c_void) -> c_int, missing -1;
+    /// The same with large file support.
+    fn __xstat64(version: c_int, ; path ;, status: *mut c_void) -> c_int, missing -1;
+    /// lstat(2) of such programs.
+    fn __lxstat(version: c_int, ; path ;, status: *mut c_void) -> c_int, missing -1;
+    /// The same with large file support.
+    fn __lxstat64(version: c_int, ; path ;, status: *mut c_void) -> c_int, missing -1;
+    /// fstatat(2) of such programs.
+    fn __fxstatat(version: c_int, folder: c_int, ; path ;, status: *mut c_void, flags: c_int) -> c_int, missing -1;
+    /// The same with large file support.
+    fn __fxstatat64(version: c_int, folder: c_int, ; path ;, status: *mut c_void, flags: c_int) -> c_int, missing -1;
+    /// statfs(2).
+    fn statfs(; path ;, status: *mut c_void) -> c_int, missing -1;
+    /// statfs(2) with large file support.
+    fn statfs64(; path ;, status: *mut c_void) -> c_int, missing -1;
+    /// statvfs(3).
+    fn statvfs(; path ;, status: *mut c_void) -> c_int, missing -1;
+    /// statvfs(3) with large file support.
+    fn statvfs64(; path ;, status: *mut c_void) -> c_int, missing -1;
+    /// access(2).
+    fn access(; path ;, mode: c_int) -> c_int, missing -1;
+    /// faccessat(3).
+    fn faccessat(folder: c_int, ; path ;, mode: c_int, flags: c_int) -> c_int, missing -1;
+    /// opendir(3).
+    fn opendir(; path ;) -> *mut c_void, missing null_mut();
+    /// chdir(2).
+    fn chdir(; path ;) -> c_int, missing -1;
+    /// readlink(2).
+    fn readlink(; path ;, text: *mut c_char, length: usize) -> isize, missing -1;
+    /// readlinkat(2).
+    fn readlinkat(folder: c_int, ; path ;, text: *mut c_char, length: usize) -> isize, missing -1;
+    /// realpath(3).
+    fn realpath(; path ;, text: *mut c_char) -> *mut c_void, missing null_mut();
+    /// creat(2).
+    fn creat(; path ;, mode: c_uint) -> c_int, missing -1;
+    /// creat(2) with large file support.
+    fn creat64(; path ;, mode: c_uint) -> c_int, missing -1;
+    /// mkdir(2).
+    fn mkdir(; path ;, mode: c_uint) -> c_int, missing -1;
+    /// mkdirat(2).
+    fn mkdirat(folder: c_int, ; path ;, mode: c_uint) -> c_int, missing -1;
+    /// unlink(2).
+    fn unlink(; path ;) -> c_int, missing -1;
+    /// unlinkat(2).
+    fn unlinkat(folder: c_int, ; path ;, flags: c_int) -> c_int, missing -1;
+    /// rmdir(2).
+    fn rmdir(; path ;) -> c_int, missing -1;
+    /// truncate(2).
+    fn truncate(; path ;, length: i64) -> c_int, missing -1;
+    /// truncate(2) with large file support.
+    fn truncate64(; path ;, length: i64) -> c_int, missing -1;
+    /// chmod(2).
+    fn chmod(; path ;, mode: c_uint) -> c_int, missing -1;
 }

@@ -153,8 +153,27 @@ fn sets_filter(operation: c_long) -> bool {
 #[inline(always)]
 fn path_of(number: c_long, first: c_long, second: c_long) -> Option<c_long> {
     match number {
-        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat => Some(first),
-        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx => Some(second),
+        libc::SYS_open
+        | libc::SYS_stat
+        | libc::SYS_lstat
+        | libc::SYS_statfs
+        | libc::SYS_access
+        | libc::SYS_chdir
+        | libc::SYS_readlink
+        | libc::SYS_creat
+        | libc::SYS_mkdir
+        | libc::SYS_unlink
+        | libc::SYS_rmdir
+        | libc::SYS_truncate
+        | libc::SYS_chmod => Some(first),
+        libc::SYS_openat
+        | libc::SYS_newfstatat
+        | libc::SYS_statx
+        | libc::SYS_faccessat
+        | libc::SYS_faccessat2
+        | libc::SYS_readlinkat
+        | libc::SYS_mkdirat
+        | libc::SYS_unlinkat => Some(second),
         _ => None,
     }
 }

@@ -1,9 +1,14 @@
 /* Expected: calls find what a path in the mapping names, by function and by number, also where the path ends in another page
  * than it begins.
  * @own-data
- * @counter lifted_for_calls 15 */
+ * @counter lifted_for_calls 37 */
 #include "hostile.h"
+#include <dirent.h>
+#include <dlfcn.h>
+#include <linux/magic.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 static unsigned char *base;
 
@@ -56,6 +61,38 @@ int main(int count, char **arguments)
 	expect("stat by number", !syscall(SYS_stat, put("/dev/null"), &status) && S_ISCHR(status.st_mode));
 	expect("statx by number", !syscall(SYS_statx, folder, put("null"), 0, STATX_TYPE, &extended));
 	expect("fstatat by number", !syscall(SYS_newfstatat, folder, put("null"), &status, 0));
+	struct statfs system;
+	struct statvfs virtual;
+	char text[PATH_MAX], made[PATH_MAX];
+	DIR *listed = opendir(put("/dev"));
+	expect("opendir", listed != NULL);
+	expect("statfs", !statfs(put("/proc"), &system) && system.f_type == PROC_SUPER_MAGIC);
+	expect("statvfs", !statvfs(put("/proc"), &virtual));
+	expect("access", !access(put("/dev/null"), R_OK));
+	expect("faccessat", !faccessat(folder, put("null"), R_OK, 0));
+	expect("readlink", readlink(put("/proc/self"), text, sizeof text) > 0);
+	expect("readlinkat", readlinkat(folder, put("/proc/self"), text, sizeof text) > 0);
+	expect("realpath", realpath(put("/dev/../dev/null"), text) && !strcmp(text, "/dev/null"));
+	snprintf(made, sizeof made, "%s.made", arguments[1]);
+	int created = creat(put(made), 0600);
+	expect("creat", created >= 0);
+	expect("chmod", !chmod(put(made), 0400) && !fstat(created, &status) && (status.st_mode & 0777) == 0400);
+	expect("truncate", !chmod(made, 0600) && !truncate(put(made), 77) && !fstat(created, &status) && status.st_size == 77);
+	expect("unlink", !unlink(put(made)) && access(made, F_OK));
+	expect("mkdir", !mkdir(put(made), 0700) && !stat(made, &status) && S_ISDIR(status.st_mode));
+	expect("rmdir", !rmdir(put(made)) && access(made, F_OK));
+	expect("mkdirat", !mkdirat(folder, put(made), 0700) && !stat(made, &status) && S_ISDIR(status.st_mode));
+	expect("unlinkat", !unlinkat(folder, put(made), AT_REMOVEDIR) && access(made, F_OK));
+	expect("chdir", !chdir(put("/proc")) && !access("self", F_OK));
+	expect("access by number", !syscall(SYS_access, put("/dev/null"), R_OK));
+	expect("faccessat by number", !syscall(SYS_faccessat, folder, put("null"), R_OK));
+	expect("readlink by number", syscall(SYS_readlink, put("/proc/self"), text, sizeof text) > 0);
+	/* Of programs that were linked long ago: headers name it no more. */
+	int (*old)(int, const char *, struct stat *) = (int (*)(int, const char *, struct stat *))dlsym(RTLD_DEFAULT, "__xstat");
+	int (*old_at)(int, int, const char *, struct stat *, int) =
+		(int (*)(int, int, const char *, struct stat *, int))dlsym(RTLD_DEFAULT, "__fxstatat");
+	expect("__xstat", !old || (!old(1, put("/dev/null"), &status) && S_ISCHR(status.st_mode)));
+	expect("__fxstatat", !old_at || (!old_at(1, folder, put("null"), &status, 0) && S_ISCHR(status.st_mode)));
 	puts("done");
 	return 0;
 }
