@@ -4,7 +4,8 @@
 //! not show (a copy, a thread). A trial of milliseconds is decided by luck where the processors are busy, and a long one of
 //! a slow way keeps the reader waiting: so a short trial of all only leaves out what is far behind, and the rest are tried
 //! again, longer, one after the other. What was chosen is measured for as long as it is in use; if it falls behind what
-//! another showed, or after ever longer pauses, they are tried once more, for the storage may be another by then.
+//! another showed, or after ever longer pauses, they are tried once more, for the storage may be another by then. Also that
+//! may be luck: if what was left did better for long than what took its place does, it has a second chance.
 
 mod trial;
 
@@ -157,6 +158,7 @@ impl Choice {
         } else if !is_measured || std::mem::take(&mut self.is_fresh) {
             trial.start_over();
         } else if trial.is_measurable() && trial.measure() {
+            trial.last();
             self.reconsider(way);
         }
     }
@@ -209,10 +211,20 @@ impl Choice {
             self.pause = self.pause.saturating_mul(LONGER);
             self.trials.iter_mut().for_each(Trial::doubt);
             self.try_again(f64::INFINITY);
+        } else if let Some(lost) = self.lost_by_luck(chosen).filter(|_| self.since >= DOUBT) {
+            self.trials[lost].recall();
+            self.try_again(NEAR);
         } else if is_doubtful && self.since >= self.doubt {
             self.doubt = self.doubt.saturating_mul(2);
             self.try_again(NEAR);
         }
+    }
+
+    /// One that was in use before, and showed more for long than what was chosen instead does.
+    fn lost_by_luck(&self, chosen: usize) -> Option<usize> {
+        let merit = self.trials[chosen].merit()?;
+        let mut others = (0..self.trials.len()).filter(|&way| way != chosen);
+        others.find(|&way| self.trials[way].lasting().is_some_and(|other| other > merit * FASTER))
     }
 
     /// Begins another trial of what is in use, and of those that are not so many times behind the best, if there are any.

@@ -114,6 +114,34 @@ fn luck_in_the_trial_is_found_out() {
     assert_eq!(choice.chosen(), chosen);
 }
 
+/// The machine was busy with something else when the best was tried again.
+#[test]
+fn bad_luck_in_a_later_trial_is_found_out() {
+    for depth in [4, 16, 64] {
+        let mut choice = among(2);
+        let (mut is_tried, mut left) = (false, 0);
+        // Slow for some time, and again whenever it is tried then, until it has been left.
+        let (mut now, mut taken) = (0, [0; 2]);
+        let mut flying = std::collections::VecDeque::new();
+        for served in 0..20_000 {
+            while flying.len() < depth {
+                flying.push_back(send(&mut choice, Duration::from_micros(now)));
+            }
+            is_tried |= served > 2000 && choice.chosen() == Some(1);
+            let is_unlucky = served > 2000 && !is_tried;
+            let way = flying.pop_front().unwrap();
+            now += if way == 0 { if is_unlucky { 900 } else { 100 } } else { 150 };
+            taken[way] += 1;
+            left += usize::from(way == 1 && is_tried);
+            choice.answer(way, CHUNK, Duration::from_micros(now));
+        }
+        assert!(
+            is_tried && choice.chosen() == Some(0) && left < 1000 + 4 * depth,
+            "{depth} in flight: {taken:?}, {left}"
+        );
+    }
+}
+
 /// What was sent before the change says nothing of what was chosen.
 #[test]
 fn a_long_queue_does_not_make_the_choice_alternate() {

@@ -6,6 +6,8 @@ use std::time::Duration;
 const QUEUES: u32 = 2;
 /// What was chosen is measured over so many times its longer trial.
 const SPELL: u32 = 2;
+/// What lasts is a mean in which the last spell is one of so many.
+const SPELLS: f64 = 8.0;
 /// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
 const PART: u32 = 3;
 const BEHIND: f64 = 1.5;
@@ -62,6 +64,8 @@ pub struct Trial {
     rate: Option<f64>,
     /// How long it took to show that.
     took: Duration,
+    /// The same, over the last spells in which it was in use.
+    lasting: Option<f64>,
     /// When its first chunk was sent, and how long that took.
     begun: Duration,
     first: Option<Duration>,
@@ -82,6 +86,7 @@ impl Trial {
             load: 0,
             rate: None,
             took: Duration::ZERO,
+            lasting: None,
             begun: Duration::ZERO,
             first: None,
             failed: false,
@@ -110,6 +115,22 @@ impl Trial {
     /// What is compared, once it is known.
     pub fn merit(&self) -> Option<f64> {
         self.rate.filter(|_| self.can_compete()).map(|rate| rate / self.contender.handicap)
+    }
+
+    /// It was in use when it showed what it has shown last.
+    pub fn last(&mut self) {
+        let Some(rate) = self.rate else { return };
+        self.lasting = Some(self.lasting.map_or(rate, |lasting| lasting + (rate - lasting) / SPELLS));
+    }
+
+    /// What it has shown for long, which a trial that it lost does not refute.
+    pub fn lasting(&self) -> Option<f64> {
+        self.lasting.filter(|_| self.can_compete()).map(|rate| rate / self.contender.handicap)
+    }
+
+    /// What it has shown for long is what it has shown, once more.
+    pub fn recall(&mut self) {
+        (self.rate, self.took) = (self.lasting.take().or(self.rate), Duration::ZERO);
     }
 
     /// From the first chunk that it ever sent to its answer.
