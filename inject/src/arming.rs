@@ -110,13 +110,7 @@ pub fn consider(mapped: &Mapped, is_populated: bool) -> bool {
     }
     let Some(Candidate { part, file, settings, .. }) = mapped.candidate() else { return false };
     settle_inheritance();
-    if handover::segment().is_some() {
-        // Another optimizer may have come since: it is told of all mappings, not of this one alone.
-        let _shut = Shut::begin();
-        handler::attachment::check();
-    }
-    let refusal = refusal(mapped);
-    handler::stand_in::settle_mask();
+    let ready = make_known().and_then(|()| make_ready(mapped));
     // No child inherits the connection, and that of a handler that forks has the place in the table free.
     let shut = Shut::begin();
     let Ok(connection) = handover::connect(&shut) else {
@@ -124,7 +118,7 @@ pub fn consider(mapped: &Mapped, is_populated: bool) -> bool {
         handover::refuse(Refusal::NotEnrolled, mapped.file, &shut);
         return false;
     };
-    match refusal.map_or_else(|| arm(mapped, part, file, settings, &connection, is_populated), Err) {
+    match ready.and_then(|()| arm(mapped, part, file, settings, &connection, is_populated)) {
         Ok(()) => true,
         // What the report then lacks is a line about a file that was not accelerated either.
         Err(why) => {
@@ -142,26 +136,41 @@ fn protectable(mapped: &Mapped, size: u64, range: (u64, u64)) -> Option<(u64, u6
     (start.saturating_add(SHORTEST) <= end).then_some((start, end))
 }
 
-/// Why it may not be armed, as far as can be told before; where it may, our handler is in place.
-fn refusal(mapped: &Mapped) -> Option<Refusal> {
+/// Makes the process known to the optimizer, or sees that it still is.
+fn make_known() -> Result<(), Refusal> {
+    let shut = Shut::begin();
+    let known = if handover::segment().is_some() {
+        // Another optimizer may have come since: it is told of all mappings, not of this one alone.
+        handler::attachment::check();
+        handover::may_enrol()
+    } else {
+        handover::connect(&shut).map(drop)
+    };
+    known.map_err(|_| Refusal::NotEnrolled)
+}
+
+/// Puts our handler in place, where nothing that can be told before speaks against arming.
+fn make_ready(mapped: &Mapped) -> Result<(), Refusal> {
     if mapped.was_in_use {
-        return Some(Refusal::InUse);
+        return Err(Refusal::InUse);
     }
     if mapped.is_shared() && mapped.is_writable() {
-        return Some(Refusal::SharedWritable);
+        return Err(Refusal::SharedWritable);
     }
     if sys::open_flags(mapped.file).is_ok_and(|flags| flags & libc::O_DIRECT != 0) {
-        return Some(Refusal::Direct);
+        return Err(Refusal::Direct);
     }
     let mut magic = [0u8; 4];
     if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
-        return Some(Refusal::Elf);
+        return Err(Refusal::Elf);
     }
     if let Some(why) = past_libc::reason() {
-        return Some(why);
+        return Err(why);
     }
     // Without it, nor is anybody there any more for what was armed before.
-    disposition::install().inspect_err(|&why| give_up(why)).err()
+    disposition::install().inspect_err(|&why| give_up(why))?;
+    handler::stand_in::settle_mask();
+    Ok(())
 }
 
 /// With signals blocked.

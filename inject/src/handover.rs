@@ -80,10 +80,8 @@ pub struct Connection {
 /// How often this thread yields to another that is enrolling the process, which takes some microseconds.
 const PATIENCE: u32 = 10_000;
 
-/// Connects, and enrols this process if this optimizer does not know it yet. Shut also for handlers of the program's, which may
-/// map, too, or never return. Not for signal context.
-pub fn connect(_shut: &Shut) -> sys::Result<Connection> {
-    let (socket, optimizer) = sys::connect(settings::socket())?;
+/// Whether what this process does is done in its own name.
+pub fn may_enrol() -> sys::Result<()> {
     // A child that comes past the gate during a claim must know that it is one.
     if !owner::is_established() {
         return Err(sys::Error::ENOMEM);
@@ -91,6 +89,14 @@ pub fn connect(_shut: &Shut) -> sys::Result<Connection> {
     if owner::is_guest() {
         return Err(sys::Error::EPERM);
     }
+    Ok(())
+}
+
+/// Connects, and enrols this process if this optimizer does not know it yet. Shut also for handlers of the program's, which may
+/// map, too, or never return. Not for signal context.
+pub fn connect(_shut: &Shut) -> sys::Result<Connection> {
+    let (socket, optimizer) = sys::connect(settings::socket())?;
+    may_enrol()?;
     let known = || segment().filter(|_| OPTIMIZER.load(Acquire) == optimizer);
     for _ in 0..PATIENCE {
         if let Some(segment) = known() {
