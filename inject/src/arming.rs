@@ -113,6 +113,8 @@ pub fn consider(mapped: &Mapped, is_populated: bool) -> bool {
     let ready = make_known().and_then(|()| make_ready(mapped));
     // No child inherits the connection, and that of a handler that forks has the place in the table free.
     let shut = Shut::begin();
+    // A handler of the program's may have forked meanwhile, and this be the child.
+    settle_inheritance();
     let Ok(connection) = handover::connect(&shut) else {
         // Where nobody listens, the supervisor reports the optimizer's death.
         handover::refuse(Refusal::NotEnrolled, mapped.file, &shut);

@@ -1,5 +1,5 @@
-//! No fork comes while a thread does what a child must not find half done: enrols the process, puts our handler in place, or
-//! is in the loader's list of objects, whose lock a child would find taken for ever (of the loader's locks glibc's fork
+//! No fork comes while a thread does what a child must not find half done: enrols the process, has a connection, which a child
+//! would keep open, puts our handler in place, or is in the loader's list of objects, whose lock a child would find taken for ever (of the loader's locks glibc's fork
 //! resets all but `dl_load_write_lock`; `__libc_fork` in posix/fork.c, 2.36).
 
 mod gate;
@@ -24,7 +24,7 @@ pub fn begin() {
 pub struct Shut(#[expect(dead_code, reason = "held for its end")] sys::Quiet);
 
 impl Shut {
-    /// Not for signal context, nor while another one exists in this thread.
+    /// Not for our signal context, nor while another one exists in this thread.
     pub fn begin() -> Self {
         // A handler of the program's may fork, and would wait for its own thread.
         let quiet = sys::Quiet::begin();

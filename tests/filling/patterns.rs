@@ -35,8 +35,9 @@ fn slow_flat() -> SlowStorage {
     SlowStorage::mount(flat_file(256).parent().unwrap(), &["--latency=1ms", "--bandwidth=800M"])
 }
 
-/// That of what was read, one part in so many of the file, much was fetched ahead, and not much beside it. How much is
-/// ahead depends on who else uses the machine; what is not, the kernel reads with the gaps around it.
+/// That of what was read, one part in so many of the file, some was asked for ahead, and not much beside it. How much is
+/// ahead depends on who else uses the machine; what is not, the kernel reads with the gaps around it: where it is most, how
+/// much that is says little.
 fn assert_served((fetched, report): (Option<u64>, Report), bytes: u64, one_of: u64, most: f64) {
     let (requested, ahead) = (report.of_file("requested"), report.of_file("fetched").min(bytes));
     assert!(requested as f64 > 0.05 * bytes as f64, "{:#}", report.0);

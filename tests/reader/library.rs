@@ -59,7 +59,8 @@ fn only_interposers_are_exported() {
          dlopen dlmopen
          fopen fopen64 stat stat64 lstat lstat64 fstatat fstatat64 statx __xstat __xstat64 __lxstat __lxstat64 __fxstatat
          __fxstatat64 statfs statfs64 statvfs statvfs64 access faccessat opendir chdir readlink readlinkat realpath creat creat64
-         mkdir mkdirat unlink unlinkat rmdir truncate truncate64 chmod
+         mkdir mkdirat unlink unlinkat rmdir truncate truncate64 chmod remove fchmodat chown lchown fchownat utime utimes utimensat euidaccess
+         __readlink_chk __readlinkat_chk rename renameat link symlink
          open open64 openat openat64 __open __open64 __open_2 __open64_2 __openat_2 __openat64_2",
     );
     assert_eq!(symbols(&library, "--defined-only"), interposers);

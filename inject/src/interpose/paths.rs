@@ -117,4 +117,63 @@ one_path! {
     fn truncate64(; path ;, length: i64) -> c_int, missing -1;
     /// chmod(2).
     fn chmod(; path ;, mode: c_uint) -> c_int, missing -1;
+    /// remove(3).
+    fn remove(; path ;) -> c_int, missing -1;
+    /// fchmodat(2).
+    fn fchmodat(folder: c_int, ; path ;, mode: c_uint, flags: c_int) -> c_int, missing -1;
+    /// chown(2).
+    fn chown(; path ;, owner: c_uint, group: c_uint) -> c_int, missing -1;
+    /// lchown(2).
+    fn lchown(; path ;, owner: c_uint, group: c_uint) -> c_int, missing -1;
+    /// fchownat(2).
+    fn fchownat(folder: c_int, ; path ;, owner: c_uint, group: c_uint, flags: c_int) -> c_int, missing -1;
+    /// utime(2).
+    fn utime(; path ;, times: *const c_void) -> c_int, missing -1;
+    /// utimes(2).
+    fn utimes(; path ;, times: *const c_void) -> c_int, missing -1;
+    /// utimensat(2).
+    fn utimensat(folder: c_int, ; path ;, times: *const c_void, flags: c_int) -> c_int, missing -1;
+    /// euidaccess(3).
+    fn euidaccess(; path ;, mode: c_int) -> c_int, missing -1;
+    /// readlink(2), as programs built with _FORTIFY_SOURCE call it.
+    fn __readlink_chk(; path ;, text: *mut c_char, length: usize, room: usize) -> isize, missing -1;
+    /// readlinkat(2), as they call it.
+    fn __readlinkat_chk(folder: c_int, ; path ;, text: *mut c_char, length: usize, room: usize) -> isize, missing -1;
+}
+
+/// Makes `call`, which is given two paths.
+fn with_paths(one: *const c_char, other: *const c_char, call: impl Fn() -> c_int + Copy) -> c_int {
+    with_buffer(one.cast(), LONGEST, || with_buffer(other.cast(), LONGEST, || call() as isize)) as c_int
+}
+
+interpose! {
+    /// rename(2).
+    fn rename(from: *const c_char, to: *const c_char) -> c_int; missing -1; |next| {
+        // SAFETY: the program's own call.
+        with_paths(from, to, || unsafe { next(from, to) })
+    }
+}
+
+interpose! {
+    /// renameat(2).
+    fn renameat(folder: c_int, from: *const c_char, other: c_int, to: *const c_char) -> c_int; missing -1; |next| {
+        // SAFETY: the program's own call.
+        with_paths(from, to, || unsafe { next(folder, from, other, to) })
+    }
+}
+
+interpose! {
+    /// link(2).
+    fn link(path: *const c_char, name: *const c_char) -> c_int; missing -1; |next| {
+        // SAFETY: the program's own call.
+        with_paths(path, name, || unsafe { next(path, name) })
+    }
+}
+
+interpose! {
+    /// symlink(2).
+    fn symlink(path: *const c_char, name: *const c_char) -> c_int; missing -1; |next| {
+        // SAFETY: the program's own call.
+        with_paths(path, name, || unsafe { next(path, name) })
+    }
 }

@@ -165,7 +165,11 @@ fn path_of(number: c_long, first: c_long, second: c_long) -> Option<c_long> {
         | libc::SYS_unlink
         | libc::SYS_rmdir
         | libc::SYS_truncate
-        | libc::SYS_chmod => Some(first),
+        | libc::SYS_chmod
+        | libc::SYS_chown
+        | libc::SYS_lchown
+        | libc::SYS_utime
+        | libc::SYS_utimes => Some(first),
         libc::SYS_openat
         | libc::SYS_newfstatat
         | libc::SYS_statx
@@ -173,7 +177,10 @@ fn path_of(number: c_long, first: c_long, second: c_long) -> Option<c_long> {
         | libc::SYS_faccessat2
         | libc::SYS_readlinkat
         | libc::SYS_mkdirat
-        | libc::SYS_unlinkat => Some(second),
+        | libc::SYS_unlinkat
+        | libc::SYS_fchmodat
+        | libc::SYS_fchownat
+        | libc::SYS_utimensat => Some(second),
         _ => None,
     }
 }

@@ -199,7 +199,7 @@ impl Choice {
         }
         (self.is_fresh, self.since) = (true, 0);
         if std::mem::take(&mut self.is_early) {
-            self.try_again(NEAR);
+            self.try_again(NEAR, None);
         }
     }
 
@@ -210,29 +210,32 @@ impl Choice {
         if self.since >= self.pause {
             self.pause = self.pause.saturating_mul(LONGER);
             self.trials.iter_mut().for_each(Trial::doubt);
-            self.try_again(f64::INFINITY);
+            self.trials.iter_mut().for_each(Trial::forget);
+            self.try_again(f64::INFINITY, None);
         } else if let Some(lost) = self.lost_by_luck(chosen).filter(|_| self.since >= DOUBT) {
-            self.trials[lost].recall();
-            self.try_again(NEAR);
+            self.trials[lost].forget();
+            self.try_again(NEAR, Some(lost));
         } else if is_doubtful && self.since >= self.doubt {
             self.doubt = self.doubt.saturating_mul(2);
-            self.try_again(NEAR);
+            self.try_again(NEAR, None);
         }
     }
 
     /// One that was in use before, and showed more for long than what was chosen instead does.
     fn lost_by_luck(&self, chosen: usize) -> Option<usize> {
-        let merit = self.trials[chosen].merit()?;
+        let merit = self.trials[chosen].lasting()?;
         let mut others = (0..self.trials.len()).filter(|&way| way != chosen);
         others.find(|&way| self.trials[way].lasting().is_some_and(|other| other > merit * FASTER))
     }
 
-    /// Begins another trial of what is in use, and of those that are not so many times behind the best, if there are any.
-    fn try_again(&mut self, behind: f64) {
+    /// Begins another trial of what is in use, of this one, and of those that are not so many times behind the best, if there
+    /// are any.
+    fn try_again(&mut self, behind: f64, also: Option<usize>) {
         let most = self.trials.iter().filter_map(Trial::merit).fold(0.0, f64::max);
         let round_trip = self.trials.iter().filter_map(Trial::round_trip).min().unwrap_or_default();
         let chosen = self.chosen;
-        let is_wanted = |way, trial: &Trial| trial.is_near(most, behind, round_trip) || chosen == Some(way);
+        let is_wanted =
+            |way, trial: &Trial| trial.is_near(most, behind, round_trip) || [chosen, also].contains(&Some(way));
         let again = self.trials.iter_mut().enumerate();
         let again = again.filter(|(way, trial)| trial.can_compete() && is_wanted(*way, trial));
         let again: Vec<_> = again.map(|(_, trial)| trial).collect();

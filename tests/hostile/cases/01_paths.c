@@ -1,14 +1,16 @@
 /* Expected: calls find what a path in the mapping names, by function and by number, also where the path ends in another page
  * than it begins.
  * @own-data
- * @counter lifted_for_calls 37 */
+ * @counter lifted_for_calls 40 */
 #include "hostile.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <linux/magic.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/vfs.h>
+#include <utime.h>
 
 static unsigned char *base;
 
@@ -78,6 +80,16 @@ int main(int count, char **arguments)
 	expect("creat", created >= 0);
 	expect("chmod", !chmod(put(made), 0400) && !fstat(created, &status) && (status.st_mode & 0777) == 0400);
 	expect("truncate", !chmod(made, 0600) && !truncate(put(made), 77) && !fstat(created, &status) && status.st_size == 77);
+	char other[PATH_MAX];
+	snprintf(other, sizeof other, "%s.other", arguments[1]);
+	expect("chown", !chown(put(made), getuid(), getgid()) && !lchown(put(made), getuid(), getgid()));
+	expect("fchmodat", !fchmodat(folder, put(made), 0600, 0) && !fchownat(folder, put(made), getuid(), getgid(), 0));
+	expect("utimes", !utimes(put(made), NULL) && !utimensat(folder, put(made), NULL, 0) && !utime(put(made), NULL));
+	expect("euidaccess", !euidaccess(put(made), R_OK));
+	expect("rename", !rename(put(made), put(other)) && !access(other, F_OK));
+	expect("renameat", !renameat(folder, put(other), folder, put(made)) && !access(made, F_OK));
+	expect("link", !link(put(made), put(other)) && !remove(put(other)) && access(other, F_OK));
+	expect("symlink", !symlink(put(made), put(other)) && !lstat(other, &status) && S_ISLNK(status.st_mode) && !unlink(other));
 	expect("unlink", !unlink(put(made)) && access(made, F_OK));
 	expect("mkdir", !mkdir(put(made), 0700) && !stat(made, &status) && S_ISDIR(status.st_mode));
 	expect("rmdir", !rmdir(put(made)) && access(made, F_OK));

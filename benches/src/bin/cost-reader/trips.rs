@@ -66,6 +66,10 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         let pace = if round % SLOW == 0 { PACE } else { Duration::ZERO };
         let mut bare = Bare::begin(&file, length, &sleeper)?;
         let mapping = Mapping::of_program(&file, length)?;
+        ensure!(
+            (bare.mapping.address ^ mapping.address) % (2 * DISTANCE) == 0,
+            "the two lie differently in page tables"
+        );
         let segment = segment().context("there is no segment: run this under precache-run")?;
         let [mut quiet, mut woken, mut rearmed, mut woken_times] = [const { Vec::new() }; 4];
         let mut tripped = Vec::new();

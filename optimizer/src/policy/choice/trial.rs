@@ -128,9 +128,9 @@ impl Trial {
         self.lasting.filter(|_| self.can_compete()).map(|rate| rate / self.contender.handicap)
     }
 
-    /// What it has shown for long is what it has shown, once more.
-    pub fn recall(&mut self) {
-        (self.rate, self.took) = (self.lasting.take().or(self.rate), Duration::ZERO);
+    /// What it has shown for long does not count any more.
+    pub fn forget(&mut self) {
+        self.lasting = None;
     }
 
     /// From the first chunk that it ever sent to its answer.
