@@ -41,7 +41,9 @@ fn slow_flat() -> SlowStorage {
 fn assert_served((fetched, report): (Option<u64>, Report), bytes: u64, one_of: u64, most: f64) {
     let (requested, ahead) = (report.of_file("requested"), report.of_file("fetched").min(bytes));
     assert!(requested as f64 > 0.05 * bytes as f64, "{:#}", report.0);
-    assert!(one_of == 1 || requested as f64 <= most * bytes as f64, "{:#}", report.0);
+    // What is asked for a second time, when the order is seen better, is there already.
+    let missing = requested - report.of_file("cached");
+    assert!(one_of == 1 || missing as f64 <= most * bytes as f64, "{:#}", report.0);
     let allowed = (most * bytes as f64) as u64 + (bytes - ahead) * (one_of - 1);
     assert!(fetched.is_none_or(|fetched| fetched <= allowed), "{fetched:?}, allowed {allowed}: {:#}", report.0);
 }
