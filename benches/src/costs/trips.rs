@@ -48,51 +48,42 @@ struct Kind {
     most: Option<f64>,
 }
 
+const QUIET: Kind = Kind {
+    what: "wakes nobody and closes nothing",
+    of_slow: false,
+    than: "a bare fault",
+    more: |round| round.quiet,
+    least: |round| round.bare,
+    count: |counts| counts.quiet,
+    most: Some(500.0),
+};
+const WOKEN: Kind = Kind {
+    what: "wakes the optimizer",
+    of_slow: true,
+    more: |round| round.woken,
+    count: |counts| counts.woken,
+    most: Some(3000.0),
+    ..QUIET
+};
+
 const KINDS: [Kind; 5] = [
+    QUIET,
+    Kind { what: "wakes nobody and closes nothing, of a slow reader,", of_slow: true, ..QUIET },
+    WOKEN,
     Kind {
-        what: "wakes nobody and closes nothing",
-        of_slow: false,
-        than: "a bare fault",
-        more: |round| round.quiet,
-        least: |round| round.bare,
-        count: |counts| counts.quiet,
-        most: Some(500.0),
-    },
-    Kind {
-        what: "wakes nobody and closes nothing, of a slow reader,",
-        of_slow: true,
-        than: "a bare fault",
-        more: |round| round.quiet,
-        least: |round| round.bare,
-        count: |counts| counts.quiet,
-        most: Some(500.0),
-    },
-    Kind {
-        what: "wakes the optimizer",
-        of_slow: true,
-        than: "a bare fault",
-        more: |round| round.woken,
-        least: |round| round.bare,
-        count: |counts| counts.woken,
-        most: Some(3000.0),
-    },
-    Kind {
-        what: "wakes the optimizer",
-        of_slow: true,
         than: "a bare fault that wakes a process",
         more: |round| Some(round.woken_time? - round.waking?),
         least: |round| round.waking,
-        count: |counts| counts.woken,
         most: Some(500.0),
+        ..WOKEN
     },
     Kind {
         what: "closes a page again",
         of_slow: true,
-        than: "a bare fault",
         more: |round| round.rearmed,
-        least: |round| round.bare,
         count: |counts| counts.rearmed,
         most: None,
+        ..QUIET
     },
 ];
 

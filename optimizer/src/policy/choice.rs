@@ -158,7 +158,7 @@ impl Choice {
         } else if !is_measured || std::mem::take(&mut self.is_fresh) {
             trial.start_over();
         } else if trial.is_measurable() && trial.measure() {
-            trial.last();
+            trial.note_lasting();
             self.reconsider(way);
         }
     }
@@ -210,10 +210,10 @@ impl Choice {
         if self.since >= self.pause {
             self.pause = self.pause.saturating_mul(LONGER);
             self.trials.iter_mut().for_each(Trial::doubt);
-            self.trials.iter_mut().for_each(Trial::forget);
+            self.trials.iter_mut().for_each(Trial::forget_lasting);
             self.try_again(f64::INFINITY, None);
         } else if let Some(lost) = self.lost_by_luck(chosen).filter(|_| self.since >= DOUBT) {
-            self.trials[lost].forget();
+            self.trials[lost].forget_lasting();
             self.try_again(NEAR, Some(lost));
         } else if is_doubtful && self.since >= self.doubt {
             self.doubt = self.doubt.saturating_mul(2);

@@ -64,7 +64,7 @@ pub struct Trial {
     rate: Option<f64>,
     /// How long it took to show that.
     took: Duration,
-    /// The same, over the last spells in which it was in use.
+    /// What it has shown, over the last spells in which it was in use.
     lasting: Option<f64>,
     /// When its first chunk was sent, and how long that took.
     begun: Duration,
@@ -118,7 +118,7 @@ impl Trial {
     }
 
     /// It was in use when it showed what it has shown last.
-    pub fn last(&mut self) {
+    pub fn note_lasting(&mut self) {
         let Some(rate) = self.rate else { return };
         self.lasting = Some(self.lasting.map_or(rate, |lasting| lasting + (rate - lasting) / SPELLS));
     }
@@ -129,7 +129,7 @@ impl Trial {
     }
 
     /// What it has shown for long does not count any more.
-    pub fn forget(&mut self) {
+    pub fn forget_lasting(&mut self) {
         self.lasting = None;
     }
 
