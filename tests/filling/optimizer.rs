@@ -9,9 +9,11 @@ use precache_tests::optimizer::{beside, must_end, socket_of, wait_for};
 use precache_tests::programs::program;
 use precache_tests::runs::{Program, Report, ReportFile};
 use precache_tests::storage::flat_file;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -247,6 +249,40 @@ fn nobody_waits_long_for_an_optimizer_that_stays_stopped() {
     assert!(served.supervisor.wait().unwrap().success());
     assert!(served.report.read().text().contains(&is_stopped), "{:#}", served.report.read().0);
     kill(served.optimizer, Signal::SIGCONT).unwrap();
+}
+
+/// Another process has the name, and hears everybody, but says nothing.
+#[test]
+fn nobody_waits_long_for_an_optimizer_that_hangs() {
+    let Some(mut served) = Served::start() else { return };
+    let supervisor = Pid::from_raw(served.supervisor.id() as i32);
+    let name = socket_of(served.optimizer).unwrap();
+    kill(supervisor, Signal::SIGSTOP).unwrap();
+    kill(served.optimizer, Signal::SIGKILL).unwrap();
+    must_end(served.optimizer);
+    let deaf = "
+import signal, socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind('\\0' + sys.argv[1])
+listener.listen()
+print('listens', flush=True)
+signal.pause()
+";
+    let mut python = Command::new("/usr/bin/python3");
+    let mut hanging = python.args(["-c", deaf]).arg(OsStr::from_bytes(&name)).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(hanging.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let reader = Program::new([program("map-reader").into_os_string(), flat_file(64).into_os_string()]);
+    let (inner, report) = reader.command(&[]);
+    let place = format!("--mount=/proc/{}/ns/mnt", served.supervisor.id());
+    assert!(within(&["nsenter", &place], &inner).output().unwrap().status.success());
+    let hangs = format!("the optimizer hangs: process {} has done nothing", hanging.id());
+    assert!(report.read().text().contains(&hangs), "{:#}", report.read().0);
+    kill(supervisor, Signal::SIGCONT).unwrap();
+    assert_eq!(served.go_on(), expected());
+    assert!(served.supervisor.wait().unwrap().success());
+    assert!(served.report.read().text().contains(&hangs), "{:#}", served.report.read().0);
+    hanging.kill().unwrap();
+    hanging.wait().unwrap();
 }
 
 #[test]

@@ -32,7 +32,13 @@ pub enum Error {
     #[error("the optimizer is stopped: continue process {0} (kill -CONT), or end it: the next program starts another")]
     Stopped(i32),
     #[error(
-        "the optimizer does not answer within {0:?}: it hangs, or the machine is too busy; look for a process called \"precache service\""
+        "the optimizer hangs: process {pid} has done nothing for {patience:?}, and not answered; end it (kill -KILL): the next \
+         program starts another"
+    )]
+    Still { pid: i32, patience: Duration },
+    #[error(
+        "the optimizer does not answer within {0:?}: the machine is too busy, or it goes round in circles; look for a process \
+         called \"precache service\""
     )]
     Silent(Duration),
     #[error(

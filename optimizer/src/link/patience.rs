@@ -1,18 +1,18 @@
-//! Waiting for the other side: for long where the machine is busy, shortly for an optimizer that is stopped.
+//! Waiting for the other side: for long where the machine is busy, shortly for an optimizer that does nothing.
 
 use super::Error;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use procfs::process::{ProcState, Process};
+use procfs::process::{ProcState, Process, Task};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long one that runs may take.
+/// How long one that works, or waits for a processor, may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long an optimizer may stay stopped: who starts a program, or waits for its end, is held up by less than a second.
-const PATIENCE_WHILE_STOPPED: Duration = Duration::from_millis(800);
+/// How long it may stand still: who starts a program, or waits for its end, is held up by less than a second.
+const PATIENCE_WHILE_STILL: Duration = Duration::from_millis(800);
 
 /// Milliseconds after which it is looked at again.
 const LOOK: u16 = 100;
@@ -24,14 +24,14 @@ pub fn for_room(socket: &impl AsFd) -> Result<(), Error> {
 
 /// Until the optimizer has answered.
 pub fn for_answer(socket: &impl AsFd) -> Result<(), Error> {
-    let mut stopped_since = None;
+    let mut still_since = None;
     wait(socket, PollFlags::POLLIN, || {
-        let Some(process) = stopped_peer(socket) else {
-            stopped_since = None;
+        let Some(why) = still_peer(socket) else {
+            still_since = None;
             return Ok(());
         };
-        let since = *stopped_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < PATIENCE_WHILE_STOPPED { Ok(()) } else { Err(Error::Stopped(process)) }
+        let since = *still_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < PATIENCE_WHILE_STILL { Ok(()) } else { Err(why) }
     })
 }
 
@@ -48,9 +48,16 @@ fn wait(socket: &impl AsFd, what: PollFlags, mut look: impl FnMut() -> Result<()
     }
 }
 
-/// The process at the other end, if a signal or a debugger has stopped it.
-fn stopped_peer(socket: &impl AsFd) -> Option<i32> {
-    let process = getsockopt(socket, PeerCredentials).ok()?.pid();
-    let state = Process::new(process).and_then(|process| process.stat()).and_then(|stat| stat.state()).ok()?;
-    matches!(state, ProcState::Stopped | ProcState::Tracing).then_some(process)
+/// What is to be said of the process at the other end if a signal or a debugger has stopped it, or none of its threads has or
+/// wants a processor.
+fn still_peer(socket: &impl AsFd) -> Option<Error> {
+    let pid = getsockopt(socket, PeerCredentials).ok()?.pid();
+    let process = Process::new(pid).ok()?;
+    match process.stat().and_then(|stat| stat.state()).ok()? {
+        ProcState::Stopped | ProcState::Tracing => return Some(Error::Stopped(pid)),
+        _ => {}
+    }
+    let is_at_work = |thread: Task| matches!(thread.stat().map(|stat| stat.state), Ok('R'));
+    let is_still = !process.tasks().ok()?.flatten().any(is_at_work);
+    is_still.then_some(Error::Still { pid, patience: PATIENCE_WHILE_STILL })
 }

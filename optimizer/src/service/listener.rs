@@ -2,7 +2,7 @@
 
 use super::enrol::{Receipt, receive};
 use super::files::Files;
-use super::reader::Reader;
+use super::reader::{LAST_WORDS, Reader};
 use super::session::{Session, Sessions};
 use crate::link::incoming::{Incoming, Said};
 use crate::link::message::{Answer, Request};
@@ -130,10 +130,11 @@ impl Listener {
             return;
         }
         let dead: Vec<bool> = lives.iter().map(|life| life.any().unwrap_or(true)).collect();
-        for index in (0..dead.len()).rev().filter(|&index| dead[index]) {
-            let reader = self.readers.swap_remove(index);
-            self.sessions.bury(reader);
-        }
+        let dead = (0..dead.len()).rev().filter(|&index| dead[index]).map(|index| self.readers.swap_remove(index));
+        let dead: Vec<_> = dead.inspect(Reader::note_death).collect();
+        // For all of them together: others wait to be heard meanwhile.
+        let latest = Instant::now() + LAST_WORDS;
+        dead.into_iter().for_each(|reader| self.sessions.bury(reader, latest));
     }
 
     fn accept(&mut self) {

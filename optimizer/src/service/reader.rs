@@ -16,10 +16,10 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long the end of a reader waits for its thread: storage that does not answer may hold that up for ever.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the end of readers waits for their threads: storage that does not answer may hold those up for ever.
+pub const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Mappings that wait for the thread. Each has a file open; what is mapped while so many wait is not served.
 const WAITING: usize = 1024;
@@ -172,13 +172,18 @@ impl Reader {
         lock(&self.uses).clone()
     }
 
-    /// The process has died: waits until its last trips are taken.
-    pub fn end(&mut self) {
+    /// The process has died: its last trips are to be taken.
+    pub fn note_death(&self) {
+        self.shared.end();
+    }
+
+    /// Waits until that is done, but no longer than to this moment.
+    pub fn end(&mut self, latest: Instant) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
-        self.shared.end();
-        if self.thread.recv_timeout(LAST_WORDS) == Err(RecvTimeoutError::Timeout) {
+        self.note_death();
+        if self.thread.recv_deadline(latest) == Err(RecvTimeoutError::Timeout) {
             self.ledger.note_trouble(format!(
                 "the storage of a file of process {} does not answer: what it did last is not in the report",
                 self.pid
@@ -225,7 +230,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.end();
+        self.end(Instant::now() + LAST_WORDS);
     }
 }
 

@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Reports of ended processes that one session keeps one by one.
 const ENDED: usize = 200;
@@ -172,9 +172,9 @@ impl Sessions {
         self.0.remove(&session);
     }
 
-    /// Keeps what is to be reported of a reader that died.
-    pub fn bury(&mut self, mut reader: Reader) {
-        reader.end();
+    /// Keeps what is to be reported of a reader that died; what its thread has not told by then is not waited for.
+    pub fn bury(&mut self, mut reader: Reader, latest: Instant) {
+        reader.end(latest);
         let session = self.0.get_mut(&reader.session);
         if let Some(session) = session {
             session.keep(reader.report());
