@@ -12,9 +12,9 @@ use crate::verdict::{Bar, Verdict};
 /// counts once.
 const PROCESSES: usize = 12;
 
-/// A round of `cost-reader trips`: medians in nanoseconds, those of trips over the bare faults beside them.
+/// The slow or the other rounds of `cost-reader trips`: medians in nanoseconds, those of trips over the bare faults beside them.
 #[derive(Deserialize)]
-struct Round {
+struct Rounds {
     /// Of a reader that takes a millisecond for what lies between two checkpoints: by then the processor's caches hold
     /// little of what a trip needs.
     is_slow: bool,
@@ -42,8 +42,8 @@ struct Kind {
     of_slow: bool,
     /// What it takes more than these, in nanoseconds, and what these take.
     than: &'static str,
-    more: fn(&Round) -> Option<f64>,
-    least: fn(&Round) -> Option<f64>,
+    more: fn(&Rounds) -> Option<f64>,
+    least: fn(&Rounds) -> Option<f64>,
     count: fn(&Counts) -> u64,
     most: Option<f64>,
 }
@@ -52,15 +52,15 @@ const QUIET: Kind = Kind {
     what: "wakes nobody and closes nothing",
     of_slow: false,
     than: "a bare fault",
-    more: |round| round.quiet,
-    least: |round| round.bare,
+    more: |rounds| rounds.quiet,
+    least: |rounds| rounds.bare,
     count: |counts| counts.quiet,
     most: Some(500.0),
 };
 const WOKEN: Kind = Kind {
     what: "wakes the optimizer",
     of_slow: true,
-    more: |round| round.woken,
+    more: |rounds| rounds.woken,
     count: |counts| counts.woken,
     most: Some(3000.0),
     ..QUIET
@@ -72,23 +72,23 @@ const KINDS: [Kind; 5] = [
     WOKEN,
     Kind {
         than: "a bare fault that wakes a process",
-        more: |round| Some(round.woken_time? - round.waking?),
-        least: |round| round.waking,
+        more: |rounds| Some(rounds.woken_time? - rounds.waking?),
+        least: |rounds| rounds.waking,
         most: Some(500.0),
         ..WOKEN
     },
     Kind {
         what: "closes a page again",
         of_slow: true,
-        more: |round| round.rearmed,
+        more: |rounds| rounds.rearmed,
         count: |counts| counts.rearmed,
         most: None,
         ..QUIET
     },
 ];
 
-/// The rounds of one process.
-type Run = Vec<Round>;
+/// Of one process.
+type Run = Vec<Rounds>;
 
 pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
     let file = warm_file(bench)?;
@@ -106,9 +106,8 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
 }
 
 impl Kind {
-    fn rounds<'a>(&self, run: &'a Run) -> impl Iterator<Item = &'a Round> + use<'a> {
-        let of_slow = self.of_slow;
-        run.iter().filter(move |round| round.is_slow == of_slow)
+    fn rounds<'a>(&self, run: &'a Run) -> Option<&'a Rounds> {
+        run.iter().find(|rounds| rounds.is_slow == self.of_slow)
     }
 
     fn judge(&self, protect: &str, runs: &[Run]) -> Bar {
@@ -117,13 +116,12 @@ impl Kind {
             Some(most) => format!("{protect}: a trip that {what} takes at most {most} ns more than {than}"),
             None => format!("{protect}: a trip that {what}"),
         };
-        let of_runs = |time: fn(&Round) -> Option<f64>| {
-            runs.iter().filter_map(move |run| Some(Median::of(self.rounds(run).filter_map(time))?.median))
-        };
+        let of_runs = |time: fn(&Rounds) -> Option<f64>| runs.iter().filter_map(move |run| time(self.rounds(run)?));
         let (Some(more), Some(least)) = (Median::of(of_runs(self.more)), Spread::of(of_runs(self.least))) else {
             return Bar::not_measured(requirement, "there was none");
         };
-        let trips: u64 = runs.iter().flat_map(|run| self.rounds(run)).map(|round| (self.count)(&round.counts)).sum();
+        let trips: u64 =
+            runs.iter().filter_map(|run| self.rounds(run)).map(|rounds| (self.count)(&rounds.counts)).sum();
         let measured = format!(
             "{:.0} ns ({:.0} to {:.0}, {} processes, {trips} trips), {than} {:.0} ns",
             more.median, more.low, more.high, more.count, least.median

@@ -50,9 +50,13 @@ struct Action {
     mask: u64,
 }
 
-/// Prints a line for each round: medians in nanoseconds, and how many trips there were of each kind. What a trip takes more
-/// than a bare fault is that of pairs, both in the same half of a page table: opening 1 MiB takes some microseconds more where
-/// the kernel has the table already, and of two kinds of faults a median would be that of one or of the other.
+/// Prints a line for the slow rounds, and one for the others: medians in nanoseconds, and how many trips there were of each kind.
+/// What a trip takes more than a bare fault is that of pairs, both in the same half of a page table: opening 1 MiB takes some
+/// microseconds more where the kernel has the table already, and of two kinds of faults a median would be that of one or of the
+/// other.
+///
+/// Each trip counts once, and not each round: where the optimizer finds the file in memory early, a round has ten trips and not
+/// two hundred, all of them while it does so.
 pub fn run(path: &Path) -> anyhow::Result<()> {
     let sleeper = Sleeper::begin()?;
     let file = File::open(path)?;
@@ -61,9 +65,10 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
     ensure!(half.is_multiple_of(2 * DISTANCE), "half of the file is no whole number of page tables");
     // The library's handler is in place from its first mapping on.
     drop(Mapping::of_program(&file, length)?);
+    let [mut slow, mut quick] = <[Times; 2]>::default();
     for round in 0..ROUNDS {
         // A reader that takes its time lets who is woken fall asleep again.
-        let pace = if round % SLOW == 0 { PACE } else { Duration::ZERO };
+        let (pace, times) = if round % SLOW == 0 { (PACE, &mut slow) } else { (Duration::ZERO, &mut quick) };
         let mut bare = Bare::begin(&file, length, &sleeper)?;
         let mapping = Mapping::of_program(&file, length)?;
         ensure!(
@@ -71,13 +76,12 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
             "the two lie differently in page tables"
         );
         let segment = segment().context("there is no segment: run this under precache-run")?;
-        let [mut quiet, mut woken, mut rearmed, mut woken_times] = [const { Vec::new() }; 4];
         let mut tripped = Vec::new();
         for checkpoint in (0..length).step_by(DISTANCE) {
             // Both a moment apart, and each right after its action is set: whatever else happens meets both. Half the file
             // apart, so that neither finds the processor's caches filled by the other.
             rest(pace);
-            let least = bare.fault((checkpoint + half) % length, !pace.is_zero())?;
+            let least = bare.fault((checkpoint + half) % length, !pace.is_zero(), times)?;
             rest(pace);
             action(Some(&bare.others))?;
             for at in (checkpoint..checkpoint + DISTANCE).step_by(STEP) {
@@ -96,28 +100,48 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
                     continue;
                 }
                 let kind = match (is_rearmed, after.1 > before.1) {
-                    (false, false) => &mut quiet,
-                    (false, true) => &mut woken,
-                    (true, false) => &mut rearmed,
+                    (false, false) => &mut times.quiet,
+                    (false, true) => &mut times.woken,
+                    (true, false) => &mut times.rearmed,
                     (true, true) => continue,
                 };
                 kind.extend(least.map(|least| time - least));
                 if after.1 > before.1 {
-                    woken_times.push(time);
+                    times.woken_time.push(time);
                 }
             }
         }
-        drop(mapping);
-        let counts = json!({ "quiet": quiet.len(), "woken": woken.len(), "rearmed": rearmed.len() });
-        let [quiet, woken, rearmed, woken_time] = [quiet, woken, rearmed, woken_times].map(median);
-        let [bare, waking] = [bare.quiet, bare.waking].map(median);
+    }
+    slow.print(true);
+    quick.print(false);
+    Ok(())
+}
+
+/// What was measured, in nanoseconds.
+#[derive(Default)]
+struct Times {
+    /// Faults whose handler does nothing but open, and those whose handler wakes another process, too.
+    bare: Vec<f64>,
+    waking: Vec<f64>,
+    /// What trips took more than the bare faults beside them: those that do nothing but open, those that wake the optimizer, and
+    /// those that close a page again.
+    quiet: Vec<f64>,
+    woken: Vec<f64>,
+    rearmed: Vec<f64>,
+    /// Those that wake, from the access to its end.
+    woken_time: Vec<f64>,
+}
+
+impl Times {
+    fn print(self, is_slow: bool) {
+        let counts = json!({ "quiet": self.quiet.len(), "woken": self.woken.len(), "rearmed": self.rearmed.len() });
         println!(
             "{}",
-            json!({ "is_slow": !pace.is_zero(), "bare": bare, "waking": waking, "quiet": quiet, "woken": woken,
-                "rearmed": rearmed, "woken_time": woken_time, "counts": counts })
+            json!({ "is_slow": is_slow, "bare": median(self.bare), "waking": median(self.waking), "quiet": median(self.quiet),
+                "woken": median(self.woken), "rearmed": median(self.rearmed), "woken_time": median(self.woken_time),
+                "counts": counts })
         );
     }
-    Ok(())
 }
 
 /// The middle; none of none.
@@ -197,8 +221,6 @@ struct Bare<'a> {
     ours: Action,
     /// The library's.
     others: Action,
-    quiet: Vec<f64>,
-    waking: Vec<f64>,
 }
 
 impl<'a> Bare<'a> {
@@ -208,12 +230,12 @@ impl<'a> Bare<'a> {
         ensure!(others.restorer != 0, "nobody has set an action for SIGSEGV yet");
         let ours = Action { handler: open_next as *const () as usize, ..others };
         let mapping = Mapping::closed(file, length)?;
-        Ok(Self { mapping, sleeper, ours, others, quiet: Vec::new(), waking: Vec::new() })
+        Ok(Self { mapping, sleeper, ours, others })
     }
 
     /// Reads what lies from this checkpoint to the next; the answer is the time of the fault, in nanoseconds, if its handler
     /// has done nothing else. Leaves our action in place.
-    fn fault(&mut self, checkpoint: usize, may_wake: bool) -> io::Result<Option<f64>> {
+    fn fault(&mut self, checkpoint: usize, may_wake: bool, times: &mut Times) -> io::Result<Option<f64>> {
         action(Some(&self.ours))?;
         let wakes = WAKES.load(Relaxed);
         if checkpoint.is_multiple_of(WAKE) && may_wake {
@@ -223,8 +245,8 @@ impl<'a> Bare<'a> {
         let meant_to_wake = !SLEEPER.swap(null_mut(), Relaxed).is_null();
         let has_woken = WAKES.load(Relaxed) != wakes;
         match (meant_to_wake, has_woken) {
-            (false, _) => self.quiet.push(time),
-            (true, true) => self.waking.push(time),
+            (false, _) => times.bare.push(time),
+            (true, true) => times.waking.push(time),
             (true, false) => {}
         }
         for at in (checkpoint..checkpoint + DISTANCE).step_by(STEP).skip(1) {
