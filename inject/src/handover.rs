@@ -4,12 +4,13 @@ use crate::fork_gate::Shut;
 use crate::handler::attachment;
 use crate::place::{self, Claim};
 use crate::registry::{self, Held};
-use crate::{owner, settings, sys};
+use crate::{owner, past_libc, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
 use precache_contract::enrolment::{Enrolment, Kind, LockNote};
 use precache_contract::segment::{Refusal, Segment, Watch};
+use precache_contract::uninjected::Uninjected;
 
 /// The segment of this process; null before the first data file is mapped.
 static SEGMENT: AtomicPtr<Segment> = AtomicPtr::new(core::ptr::null_mut());
@@ -200,6 +201,17 @@ pub fn report_lock(private: bool, path: &[u8]) {
         && let Ok((socket, _)) = sys::connect(settings::socket())
     {
         let _ = sys::send(&socket, datagram, None);
+    }
+}
+
+/// Tells the optimizer that this program is executed without the library. In a child of vfork, too.
+pub fn report_uninjected(why: Uninjected, program: c_int) {
+    let Some(settings) = settings::get().filter(|_| !past_libc::is_filtered()) else { return };
+    // The descriptors of a child of vfork are its own, and the gate is its parent's.
+    let _shut = (!owner::is_guest()).then(Shut::begin);
+    if let Ok((socket, _)) = sys::connect(settings::socket()) {
+        let datagram = Enrolment::new(Kind::Uninjected, settings.session, 0, 0, why as u32);
+        let _ = sys::send(&socket, &datagram.to_bytes(), Some(program));
     }
 }
 

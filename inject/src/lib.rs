@@ -14,6 +14,7 @@ mod atomic {
 }
 pub mod buffers;
 pub mod curtain;
+pub mod executable;
 pub mod fork_gate;
 pub mod handler;
 pub mod handover;
@@ -26,11 +27,11 @@ pub mod past_libc;
 pub mod pins;
 mod place;
 pub mod populating;
+pub mod preload;
 pub mod protect;
 pub mod registry;
 #[cfg(feature = "sabotage")]
 mod sabotage;
-pub mod sanitizer;
 pub mod settings;
 #[cfg(feature = "preload")]
 mod start;

@@ -217,6 +217,26 @@ pub fn status_at(folder: c_int, path: &core::ffi::CStr) -> Result<libc::stat> {
     }
 }
 
+/// The real ones of this process (credentials(7)).
+pub fn real_user_and_group() -> (u32, u32) {
+    // SAFETY: these take nothing and cannot fail (getuid(2), getgid(2)).
+    unsafe { (syscall!(Sysno::getuid).unwrap_or(0) as u32, syscall!(Sysno::getgid).unwrap_or(0) as u32) }
+}
+
+/// Whether the file gives capabilities to who executes it (capabilities(7)).
+pub fn has_capabilities(descriptor: c_int) -> bool {
+    // SAFETY: a C string; of length 0, no value is written (fgetxattr(2)).
+    unsafe { syscall!(Sysno::fgetxattr, descriptor, c"security.capability".as_ptr(), 0, 0) }
+        .is_ok_and(|length| length > 0)
+}
+
+/// Whether executing a program gives this process no rights (PR_SET_NO_NEW_PRIVS).
+pub fn is_kept_from_rights() -> bool {
+    // SAFETY: takes numbers only (prctl(2)).
+    let answer = unsafe { syscall!(Sysno::prctl, libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) };
+    answer == Ok(1)
+}
+
 /// The calling thread's number.
 pub fn thread() -> i32 {
     // SAFETY: cannot fail (gettid(2)).

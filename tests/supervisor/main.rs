@@ -1,5 +1,6 @@
 //! The supervisor seen from both sides: the program must not notice it, nor who started it.
 
+mod children;
 mod descriptors;
 mod ending;
 mod environment;

@@ -1,7 +1,8 @@
 //! The datagrams by which a reader makes itself known, over an abstract `SOCK_SEQPACKET` socket.
 //!
 //! A reader connects, sends, and closes inside one call; it never waits for an answer. Each datagram carries one
-//! descriptor (`SCM_RIGHTS`): the segment for [`Kind::Reader`], the data file for [`Kind::Mapping`], none otherwise.
+//! descriptor (`SCM_RIGHTS`): the segment for [`Kind::Reader`], the data file for [`Kind::Mapping`] and
+//! [`Kind::Refused`], the program for [`Kind::Uninjected`], none otherwise.
 
 use crate::VERSION;
 
@@ -21,6 +22,9 @@ pub enum Kind {
     Lock = 5,
     /// A file that was mapped but will not be armed; `slot` holds the [`Refusal`](crate::segment::Refusal).
     Refused = 4,
+    /// A program that was executed without the library, with its descriptor; `slot` holds the
+    /// [`Uninjected`](crate::uninjected::Uninjected).
+    Uninjected = 6,
 }
 
 /// One datagram.
@@ -108,6 +112,7 @@ impl Enrolment {
             3 => Kind::Mapping,
             4 => Kind::Refused,
             5 => Kind::Lock,
+            6 => Kind::Uninjected,
             other => return Err(Malformed::Kind(other)),
         };
         if kind == Kind::Reader && word(24) == 0 {

@@ -3,7 +3,7 @@
 //! A function with a variable number of arguments cannot be written in stable Rust: these begin in assembly.
 
 use super::programs::{execv, execve, execvp};
-use crate::sanitizer::List;
+use crate::preload::List;
 use core::ffi::{c_char, c_int};
 
 /// Calls that give their arguments, as a list, to `$listed`.

@@ -1,9 +1,10 @@
 //! Calls that execute programs: these inherit the mask and the ignored signals that the caller has set, and not what is
-//! in force in its place. A sanitizer build does not inherit our library. And the fork that no handler is called for.
+//! in force in its place. What would not start with our library does not inherit it. And the fork that no handler is called for.
 
+use crate::executable::Target;
 use crate::handler::disposition::{Ignored, Suspended};
 use crate::handler::stand_in;
-use crate::sanitizer::{self, List, Target};
+use crate::preload::{self, List};
 use crate::sys::{self, SignalSet};
 use crate::{fork_gate, interpose, settings};
 use core::ffi::{c_char, c_int, c_short, c_void};
@@ -50,7 +51,7 @@ fn execute<T>(call: impl FnOnce() -> T) -> T {
 /// `target` and `environment` must be what execve(2) or its like take.
 pub unsafe fn execute_target(target: Target, environment: List, call: &dyn Fn(List) -> c_int) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { sanitizer::with_environment(target, environment, &|environment| execute(|| call(environment))) }
+    unsafe { preload::with_environment(target, environment, &|environment| execute(|| call(environment))) }
 }
 
 /// The same for calls that take the mask for the program as an attribute: it is never in force here, where a handler of
@@ -140,7 +141,7 @@ macro_rules! with_attributes {
                     })
                 };
                 // SAFETY: the program's own target and environment.
-                unsafe { sanitizer::with_environment($target, environment, &call) }
+                unsafe { preload::with_environment($target, environment, &call) }
             }
         }
     )*};

@@ -14,6 +14,8 @@ pub struct SessionReport {
     pub readers: Vec<ReaderReport>,
     pub files: Vec<FileReport>,
     pub refused: Vec<Refused>,
+    /// Programs that were executed without the library.
+    pub uninjected: Vec<Refused>,
     /// LMDB lock files, with --private-lock.
     pub locks: Vec<LockReport>,
     /// What kept processes from being served.
@@ -134,7 +136,7 @@ pub struct LockReport {
     pub count: u64,
 }
 
-/// A file that was mapped and not accelerated.
+/// A file that was mapped, or a program that was executed, and not accelerated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     #[serde(serialize_with = "as_text")]

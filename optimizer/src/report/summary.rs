@@ -35,6 +35,7 @@ impl SessionReport {
         let mut lines: Vec<_> = self
             .refused
             .iter()
+            .chain(&self.uninjected)
             .map(|refused| format!("{}: not accelerated: {}", refused.file.display(), refused.reason))
             .chain(self.troubles.iter().cloned())
             .collect();

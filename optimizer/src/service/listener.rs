@@ -16,6 +16,7 @@ use nix::sys::socket::{
 use nix::unistd::geteuid;
 use precache_contract::enrolment::{Enrolment, Kind};
 use precache_contract::segment::Refusal;
+use precache_contract::uninjected::Uninjected;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -278,6 +279,10 @@ impl Listener {
                 let why = Refusal::ALL.get(what.slot as usize).copied();
                 self.with_session(what.session, |session| session.refuse(&file, why));
             }
+            (Kind::Uninjected, Some(program)) => {
+                let why = Uninjected::ALL.get(what.slot as usize).copied();
+                self.with_session(what.session, |session| session.note_uninjected(&program, why));
+            }
             // A token names one reader.
             (Kind::Reader, _) if self.readers.iter().any(|reader| reader.token() == what.token) => {}
             (Kind::Reader, Some(file)) => {
@@ -294,7 +299,7 @@ impl Listener {
                     reader.add(&what, file);
                 }
             }
-            (Kind::Reader | Kind::Mapping | Kind::Refused, None) => {
+            (Kind::Reader | Kind::Mapping | Kind::Refused | Kind::Uninjected, None) => {
                 let what_came = format!("a file of process {pid} did not arrive: the optimizer may have too many open");
                 self.note_trouble(what.session, what_came);
             }

@@ -9,6 +9,7 @@ use crate::options::{Mode, RunOptions};
 use crate::report::{EngineShare, FileReport, LockReport, ReaderReport, Refused, SessionReport};
 use precache_contract::VERSION;
 use precache_contract::segment::Refusal;
+use precache_contract::uninjected::Uninjected;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Reports of ended processes that one session keeps one by one.
 const ENDED: usize = 200;
 
-/// Files that were not accelerated, and lock files, that one session tells apart.
+/// Files that were not accelerated, programs without the library, and lock files, that one session tells apart.
 const REFUSED: usize = 1000;
 const LOCKS: usize = 1000;
 
@@ -31,6 +32,7 @@ pub struct Session {
     options: RunOptions,
     loaded: bool,
     refused: Vec<Refused>,
+    uninjected: Vec<Refused>,
     locks: Vec<LockReport>,
     ended: Vec<ReaderReport>,
     ledger: Arc<Ledger>,
@@ -50,6 +52,7 @@ impl Session {
             options,
             loaded: again,
             refused: Vec::new(),
+            uninjected: Vec::new(),
             locks: Vec::new(),
             ended: Vec::new(),
             ledger,
@@ -66,12 +69,12 @@ impl Session {
     }
 
     pub fn refuse(&mut self, file: &File, why: Option<Refusal>) {
-        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
-        let reason = why.map_or("unknown reason", Refusal::explain).to_owned();
-        let refused = Refused { file: path, reason };
-        if self.refused.len() < REFUSED && !self.refused.contains(&refused) {
-            self.refused.push(refused);
-        }
+        note(&mut self.refused, file, why.map(Refusal::explain));
+    }
+
+    /// A program was executed without the library.
+    pub fn note_uninjected(&mut self, program: &File, why: Option<Uninjected>) {
+        note(&mut self.uninjected, program, why.map(Uninjected::explain));
     }
 
     pub fn note_lock(&mut self, file: PathBuf, private: bool) {
@@ -141,6 +144,7 @@ impl Session {
             readers,
             files: files.iter().map(|(file, account)| report_on(file, account, self.options.mode)).collect(),
             refused: std::mem::take(&mut self.refused),
+            uninjected: std::mem::take(&mut self.uninjected),
             locks: std::mem::take(&mut self.locks),
             troubles: self.ledger.take_troubles(),
         }
@@ -202,6 +206,15 @@ impl Sessions {
             },
             (Request::Open { .. }, Some(_)) | (Request::Finish, None) => refused("one session a connection".into()),
         }
+    }
+}
+
+/// Each file once for each reason, up to a number of them.
+fn note(list: &mut Vec<Refused>, file: &File, reason: Option<&str>) {
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+    let refused = Refused { file: path, reason: reason.unwrap_or("unknown reason").to_owned() };
+    if list.len() < REFUSED && !list.contains(&refused) {
+        list.push(refused);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use object::elf::{DT_NEEDED, DT_PREINIT_ARRAY, EM_AARCH64, EM_X86_64, FileHeader64, Machine};
+use object::elf::{DT_NEEDED, DT_PREINIT_ARRAY, DT_SONAME, EM_AARCH64, EM_X86_64, FileHeader64, Machine};
 use object::elf::{SHT_DYNSYM, SHT_SYMTAB, SectionType};
 use object::read::elf::{FileHeader, ProgramHeader, SectionTable, Sym};
 use object::{Endianness, ReadCache, ReadRef};
@@ -41,15 +41,19 @@ pub fn inspect(file: &File) -> object::Result<Elf> {
     }
     let sections = header.sections(endian, data)?;
     match interpreter {
+        // A loader can be executed, too, and runs the program that it is given: it has a name as libraries have.
+        None if sections.dynamic_table(endian, data)?.iter().any(|entry| entry.tag == DT_SONAME) => Ok(Elf::Ordinary),
         None => Ok(Elf::Static),
-        Some(loader) if is_musl(loader) => Ok(Elf::OtherLibc),
+        Some(loader) if is_foreign(loader) => Ok(Elf::OtherLibc),
         Some(_) if is_sanitizer_build(&sections, endian, data)? => Ok(Elf::Sanitizer),
         Some(_) => Ok(Elf::Ordinary),
     }
 }
 
-fn is_musl(loader: &[u8]) -> bool {
-    loader.windows(7).any(|part| part == b"ld-musl")
+/// Whether this is the loader of another C library than GNU's: musl's, uClibc's, Android's.
+fn is_foreign(loader: &[u8]) -> bool {
+    let name = loader.rsplit(|&byte| byte == b'/').next().unwrap_or(loader);
+    [b"ld-musl".as_slice(), b"ld-uClibc", b"linker"].into_iter().any(|foreign| name.starts_with(foreign))
 }
 
 fn is_sanitizer_build<'d, R: ReadRef<'d>>(

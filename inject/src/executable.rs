@@ -1,0 +1,134 @@
+//! Whether a program that is about to be executed takes a library that is not its own. In a child of vfork, too: nothing but
+//! system calls and the stack.
+
+mod elf;
+
+pub use self::elf::{has_runtime, reason_against};
+
+use crate::sys;
+use core::ffi::{CStr, c_char, c_int};
+
+/// Scripts whose interpreters are scripts: as many as the kernel follows (`exec_binprm`), and the length of their first
+/// lines (`BINPRM_BUF_SIZE`).
+const INTERPRETERS: usize = 5;
+const FIRST_LINE: usize = 256;
+
+/// As long as paths are (PATH_MAX).
+const PATH: usize = 4096;
+
+/// What names a program: as execve(2), execvp(3), execveat(2) or fexecve(3) take it.
+#[derive(Clone, Copy)]
+pub enum Target {
+    At(c_int, *const c_char),
+    Named(*const c_char),
+    File(c_int),
+}
+
+impl Target {
+    /// As execveat(2) takes it: with AT_EMPTY_PATH, and an empty path, the descriptor itself is meant.
+    ///
+    /// # Safety
+    /// As for that call.
+    pub unsafe fn at(folder: c_int, path: *const c_char, flags: c_int) -> Self {
+        if flags & libc::AT_EMPTY_PATH == 0 {
+            return Self::At(folder, path);
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { sys::open_to_look(folder, path) } {
+            Err(sys::Error::ENOENT) => Self::File(folder),
+            _ => Self::At(folder, path),
+        }
+    }
+}
+
+/// Calls `look` with what the kernel will load: the program, or the one that interprets it. `None`: it cannot be opened, so exec
+/// or the kernel says what is wrong with it.
+///
+/// # Safety
+/// `target` must be what the call of its kind takes.
+pub unsafe fn with_program<T>(target: Target, look: impl FnOnce(c_int) -> T) -> Option<T> {
+    // SAFETY: the caller's promise.
+    let opened = unsafe { open(target) };
+    let file = match (&opened, target) {
+        (Some(file), _) => file.0,
+        (None, Target::File(file)) => file,
+        _ => return None,
+    };
+    let mut interpreter;
+    let mut program = file;
+    for _ in 0..INTERPRETERS {
+        let Some(next) = interpreter_of(program) else { break };
+        interpreter = next;
+        program = interpreter.0;
+    }
+    Some(look(program))
+}
+
+/// The program that runs this one, if it is a script (execve(2), "Interpreter scripts").
+fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
+    // One byte more, which stays zero, ends the path.
+    let mut line = [0u8; FIRST_LINE + 1];
+    let length = sys::read_at(file, line.get_mut(..FIRST_LINE)?, 0).ok()?;
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let start = 2 + line.get(..length)?.strip_prefix(b"#!")?.iter().position(|byte| !is_space(byte))?;
+    let end = start + line.get(start..)?.iter().position(|byte| is_space(byte) || matches!(byte, b'\n' | 0))?;
+    *line.get_mut(end)? = 0;
+    // SAFETY: a path that ends in a zero byte.
+    unsafe { sys::open_to_look(libc::AT_FDCWD, line.get(start..)?.as_ptr().cast()) }.ok()
+}
+
+/// # Safety
+/// As [`with_program`].
+unsafe fn open(target: Target) -> Option<sys::Descriptor> {
+    match target {
+        // SAFETY: the kernel refuses what is no address.
+        Target::At(folder, path) => unsafe { sys::open_to_look(folder, path) }.ok(),
+        // SAFETY: execvp(3) takes a C string.
+        Target::Named(name) => unsafe { find(CStr::from_ptr(name)) },
+        Target::File(_) => None,
+    }
+}
+
+/// As execvp(3) looks a name up in PATH.
+#[inline(never)] // As above.
+fn find(name: &CStr) -> Option<sys::Descriptor> {
+    unsafe extern "C" {
+        fn getenv(name: *const c_char) -> *const c_char;
+    }
+    if name.to_bytes().contains(&b'/') {
+        // SAFETY: a C string.
+        return unsafe { sys::open_to_look(libc::AT_FDCWD, name.as_ptr()) }.ok();
+    }
+    // SAFETY: a C string; the answer is null or one.
+    let folders = unsafe {
+        let value = getenv(c"PATH".as_ptr());
+        if value.is_null() { c"/bin:/usr/bin" } else { CStr::from_ptr(value) }
+    };
+    folders.to_bytes().split(|&byte| byte == b':').find_map(|folder| {
+        let mut path = [0u8; PATH];
+        let mut rest = path.get_mut(..PATH - 1)?;
+        for part in [if folder.is_empty() { b"." } else { folder }, b"/", name.to_bytes()] {
+            let (to, after) = core::mem::take(&mut rest).split_at_mut_checked(part.len())?;
+            to.copy_from_slice(part);
+            rest = after;
+        }
+        // SAFETY: the last byte of the buffer is zero.
+        unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) }.ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "makes system calls")]
+    fn nothing_is_against_ordinary_programs() {
+        // SAFETY: C strings.
+        unsafe {
+            for target in [Target::At(libc::AT_FDCWD, c"/proc/self/exe".as_ptr()), Target::Named(c"sh".as_ptr())] {
+                assert_eq!(with_program(target, reason_against), Some(None));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a program that is about to be executed is preloaded with: not with our library, if it would not start with it as it does
+//! alone. In a child of vfork, too: nothing but system calls and the stack.
+
+use crate::executable::{self, Target, has_runtime};
+use crate::{handover, settings, sys};
+use core::ffi::{CStr, c_char, c_int};
+use precache_contract::uninjected::Uninjected;
+
+pub type List = *const *const c_char;
+
+/// Entries of an environment that is changed, and bytes of LD_PRELOAD; a longer one is left as it is.
+const ENTRIES: usize = 2048;
+const PRELOAD: usize = 4096;
+
+const VARIABLE: &[u8] = b"LD_PRELOAD=";
+
+/// Calls `execute` with the environment that the program is to get.
+///
+/// # Safety
+/// `environment` must be null or a list of C strings that ends with null, and `target` what the call of its kind takes.
+pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn Fn(List) -> c_int) -> c_int {
+    if cfg!(feature = "sabotage-library-for-everybody") {
+        return execute(environment);
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { entry(environment) } {
+        // SAFETY: as above.
+        Some((at, preload)) if has_runtime(preload) || unsafe { is_broken_by_library(target) } => unsafe {
+            without_library(environment, at, preload, execute)
+        },
+        _ => execute(environment),
+    }
+}
+
+/// Whether the program would start otherwise with our library than without. If it takes none, that is told.
+///
+/// # Safety
+/// `target` must be what the call of its kind takes.
+unsafe fn is_broken_by_library(target: Target) -> bool {
+    let reason = |file: c_int| {
+        let why =
+            executable::reason_against(file).or_else(|| (!is_library_there()).then_some(Uninjected::Unreachable))?;
+        handover::report_uninjected(why, file);
+        Some(why)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { executable::with_program(target, reason) }.flatten().is_some_and(Uninjected::is_broken_by_library)
+}
+
+/// Whether the loader will find the library where the program is executed.
+#[inline(never)] // Its buffer must not weigh on the stacks of others.
+fn is_library_there() -> bool {
+    let mut path = [0u8; PRELOAD];
+    let library = settings::library();
+    let Some(room) = path[..PRELOAD - 1].get_mut(..library.len()) else { return true };
+    room.copy_from_slice(library);
+    // SAFETY: a path that ends in a zero byte.
+    unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) }.is_ok()
+}
+
+/// The entry that preloads our library: its place and its value.
+unsafe fn entry<'a>(environment: List) -> Option<(usize, &'a [u8])> {
+    settings::get()?;
+    if environment.is_null() {
+        return None;
+    }
+    (0..)
+        // SAFETY: the caller's promise: before the end.
+        .map(|at| (at, unsafe { *environment.add(at) }))
+        .take_while(|(_, entry)| !entry.is_null())
+        // SAFETY: the caller's promise: C strings.
+        .filter_map(|(at, entry)| Some((at, unsafe { CStr::from_ptr(entry) }.to_bytes().strip_prefix(VARIABLE)?)))
+        .find(|(_, value)| parts(value).any(|part| part == settings::library()))
+}
+
+fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| b": ".contains(byte)).filter(|part| !part.is_empty())
+}
+
+/// # Safety
+/// As [`with_environment`]; the entry `at` is LD_PRELOAD with the value `preload`.
+#[inline(never)] // Its buffers must not weigh on the stacks of others.
+unsafe fn without_library(environment: List, at: usize, preload: &[u8], execute: &dyn Fn(List) -> c_int) -> c_int {
+    let mut value = [0u8; PRELOAD];
+    let mut length = VARIABLE.len();
+    value[..length].copy_from_slice(VARIABLE);
+    for part in parts(preload).filter(|part| *part != settings::library()) {
+        let separator = usize::from(length > VARIABLE.len());
+        // One byte stays for the end.
+        let Some(to) = value[..PRELOAD - 1].get_mut(length..length + separator + part.len()) else {
+            return execute(environment);
+        };
+        to[..separator].fill(b':');
+        to[separator..].copy_from_slice(part);
+        length += to.len();
+    }
+    let mut list = [core::ptr::null(); ENTRIES];
+    let mut count = 0;
+    for old in 0.. {
+        // SAFETY: the caller's promise: up to the end of the list.
+        let mut entry = unsafe { *environment.add(old) };
+        if entry.is_null() {
+            break;
+        }
+        if old == at && length == VARIABLE.len() {
+            continue;
+        }
+        if old == at {
+            entry = value.as_ptr().cast();
+        }
+        match list[..ENTRIES - 1].get_mut(count) {
+            Some(place) => *place = entry,
+            None => return execute(environment),
+        }
+        count += 1;
+    }
+    execute(list.as_ptr())
+}
