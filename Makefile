@@ -88,7 +88,7 @@ tools-miri: tools-build
 # Headers of libacl, what the tests look through, and the runtimes that they run.
 TEST_PACKAGES := acl attr binutils default-jdk-headless fuse3 gcc gdb golang-go libacl1-dev libc6-dev libeatmydata1 \
 	libjemalloc2 lmdb-utils make musl-tools nodejs pkg-config procps python3 python3-lmdb python3-numpy python3-torch \
-	strace time util-linux util-linux-extra $(if $(filter x86_64,$(shell uname -m)),gcc-multilib)
+	strace time util-linux util-linux-extra valgrind $(if $(filter x86_64,$(shell uname -m)),gcc-multilib)
 tools-test:
 	@dpkg -s $(TEST_PACKAGES) > /dev/null 2>&1 || \
 	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y $(TEST_PACKAGES); }

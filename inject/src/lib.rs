@@ -36,3 +36,4 @@ pub mod settings;
 #[cfg(feature = "preload")]
 mod start;
 pub mod sys;
+mod valgrind;

@@ -6,7 +6,7 @@
 
 use crate::handler::disposition;
 use crate::interpose::memory::preserving_errno;
-use crate::{arming, fork_gate, handover, settings, sys};
+use crate::{arming, fork_gate, handover, settings, sys, valgrind};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use precache_contract::segment::Refusal;
@@ -29,10 +29,13 @@ pub fn seen() -> Option<Refusal> {
     Refusal::ALL.get(SEEN.load(SeqCst).checked_sub(1)? as usize).copied()
 }
 
-/// Why this process is not armed, if it makes such calls. Not for signal context.
+/// Why this process is not armed, if it makes such calls, or does not go on after faults. Not for signal context.
 pub fn reason() -> Option<Refusal> {
     if let Some(seen) = seen() {
         return Some(seen);
+    }
+    if valgrind::is_running() {
+        return Some(Refusal::Translated);
     }
     let objects = Objects::of_process();
     if objects.makes_calls && !cfg!(feature = "sabotage-raw-calls-unnoticed") {

@@ -1,4 +1,4 @@
-//! gdb and strace, from the start or attached later, and cores.
+//! gdb and strace, from the start or attached later; cores; valgrind.
 
 use crate::{MIB, compiled, data, has};
 use precache_tests::runs::{METHODS, Program, finish};
@@ -44,6 +44,20 @@ fn run_in_strace() {
     if has("strace", &["-V"]) {
         crate::unnoticed(["strace".into(), "-f".into(), "-o".into(), "/dev/null".into(), plain(), data()]);
         crate::unnoticed(["strace".into(), "-fo".into(), "/dev/null".into(), plain(), data(), "crash".into()]);
+    }
+}
+
+/// There a program would go on after a fault with registers from before it, and read other data.
+#[test]
+fn nothing_is_armed_under_valgrind() {
+    if !has("valgrind", &["--version"]) {
+        return;
+    }
+    let program = Program::new(["valgrind".into(), "-q".into(), plain(), data()]);
+    let alone = program.alone();
+    for method in METHODS {
+        let report = program.must_be_as(&alone, &[method, "--distance=1M"]);
+        assert!(report.trips() == 0 && report.text().contains("the program runs under valgrind"), "{:#}", report.0);
     }
 }
 

@@ -66,10 +66,12 @@ pub enum Refusal {
     Filtered = 18,
     /// The program put the file where a call of its own may have been at work.
     InUse = 19,
+    /// The program does not go on after a fault as it would on a processor.
+    Translated = 20,
 }
 
 /// How many refusals there are.
-pub const REFUSALS: usize = 20;
+pub const REFUSALS: usize = 21;
 
 impl Refusal {
     /// All, in the order of their numbers.
@@ -94,6 +96,7 @@ impl Refusal {
         Self::Lent,
         Self::Filtered,
         Self::InUse,
+        Self::Translated,
     ];
 
     /// What a report says.
@@ -124,6 +127,9 @@ impl Refusal {
             Self::Lent => "the program gave the mapping to asynchronous calls (aio)",
             Self::Filtered => "the program forbids itself system calls (seccomp)",
             Self::InUse => "the program put it in the place of memory that one of its calls may have been using",
+            Self::Translated => {
+                "the program runs under valgrind, where it would go on after a fault with other registers"
+            }
         }
     }
 }
