@@ -143,7 +143,7 @@ fn make_known() -> Result<(), Refusal> {
     let shut = Shut::begin();
     let known = if handover::segment().is_some() {
         // Another optimizer may have come since: it is told of all mappings, not of this one alone.
-        handler::attachment::check();
+        handler::attachment::check_unforked(&shut);
         handover::may_enrol()
     } else {
         handover::connect(&shut).map(drop)

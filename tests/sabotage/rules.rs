@@ -64,10 +64,8 @@ pub const RULES: &[Rule] = &[
         "settings-undone",
         &[("hostile", "23_action_set_while_spawning.c"), ("hostile", "23_handler_set_at_any_moment.c")],
     ),
-    rule(
-        "library-for-everybody",
-        &[("hostile", "24_sanitizer_child.c"), ("supervisor", "children::those_for_another_c_library_run")],
-    ),
+    rule("library-for-everybody", &[("hostile", "24_sanitizer_child.c")]),
+    rule("forks-do-not-wait", &[("hostile", "22_fork_while_mapping.c")]),
     rule("descriptors-kept", &[("hostile", "26_descriptors_are_the_programs.c")]),
     rule("filters-unnoticed", &[("hostile", "27_filter_set_after_start.c")]),
     rule("raw-calls-unnoticed", &[("hostile", "03_go_is_recognized.c"), ("hostile", "03_ring_is_recognized.c")]),

@@ -2,6 +2,7 @@
 //! over to it.
 
 use crate::advice;
+use crate::fork_gate::Shut;
 use crate::handover::{self, Connection, Listener};
 use crate::{owner, registry, sys};
 use core::ffi::c_int;
@@ -51,8 +52,14 @@ pub fn is_lost() -> bool {
     LOST.load(Relaxed) != 0
 }
 
-/// Looks for the optimizer; the answer is why to let go of everything, if it has been gone for too long.
+/// Looks for the optimizer, unless another thread forks: then a later trip does. The answer is why to let go of everything, if it
+/// has been gone for too long.
 pub fn check() -> Option<Refusal> {
+    check_unforked(&Shut::try_begin()?)
+}
+
+/// The same, where no child can inherit the connection.
+pub fn check_unforked(_shut: &Shut) -> Option<Refusal> {
     // A vfork child would be taken for the process whose memory it uses, and that one for dead when it ends.
     if owner::is_guest()
         || TRYING.compare_exchange(false, true, Acquire, Relaxed).is_err()

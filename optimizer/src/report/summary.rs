@@ -63,7 +63,7 @@ impl SessionReport {
         if self.files.is_empty() && self.refused.is_empty() && self.troubles.is_empty() {
             let why = if self.loaded {
                 "no process with the library in it mapped 1 MiB or more of a file that qualifies (--min-file, --data, \
-                 --exclude, --range)"
+                 --exclude, --range), or none that did could reach the optimizer (another network namespace, Landlock)"
             } else {
                 "the program did not load the library (LD_PRELOAD was stripped or ignored)"
             };
