@@ -101,7 +101,7 @@ fn talks_nonsense(place: &Place) {
         with(0, 0),
         with(8, VERSION + 1),
         with(12, 0),
-        with(12, 6),
+        with(12, 7),
         with(12, u32::MAX),
         vec![b'p'; 100 << 10],
         b"{}\n".to_vec(),
