@@ -2,7 +2,7 @@
 
 use super::enrol::{Receipt, receive};
 use super::files::Files;
-use super::reader::{LAST_WORDS, Reader};
+use super::reader::Reader;
 use super::session::{Session, Sessions};
 use crate::link::incoming::{Incoming, Said};
 use crate::link::message::{Answer, Request};
@@ -132,10 +132,10 @@ impl Listener {
         }
         let dead: Vec<bool> = lives.iter().map(|life| life.any().unwrap_or(true)).collect();
         let dead = (0..dead.len()).rev().filter(|&index| dead[index]).map(|index| self.readers.swap_remove(index));
-        let dead: Vec<_> = dead.inspect(Reader::note_death).collect();
-        // For all of them together: others wait to be heard meanwhile.
-        let latest = Instant::now() + LAST_WORDS;
-        dead.into_iter().for_each(|reader| self.sessions.bury(reader, latest));
+        let mut dead: Vec<_> = dead.collect();
+        // All of them at once: others wait to be heard meanwhile.
+        dead.iter_mut().for_each(Reader::note_death);
+        dead.into_iter().for_each(|reader| self.sessions.bury(reader));
     }
 
     fn accept(&mut self) {

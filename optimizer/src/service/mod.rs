@@ -11,6 +11,7 @@ mod lookout;
 mod reader;
 mod retainer;
 mod session;
+mod thread;
 mod worker;
 
 use self::listener::Listener;

@@ -3,23 +3,21 @@
 use super::feeder::Supply;
 use super::files::Files;
 use super::ledger::Ledger;
+use super::thread::Thread;
 use super::worker::{Announcement, Source, Unresolved, Use, Worker, lock};
 use crate::options::RunOptions;
 use crate::progress::MappingId;
 use crate::progress::checkpoints::Shared;
 use crate::report::{MappingReport, ReaderReport, Refusals};
 use anyhow::{Context, Result, bail};
-use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam::channel::{Sender, unbounded};
 use precache_contract::enrolment::Enrolment;
 use precache_contract::segment::{Method, Refusal};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// How long the end of readers waits for their threads: storage that does not answer may hold those up for ever.
-pub const LAST_WORDS: Duration = Duration::from_millis(500);
+use std::time::Instant;
 
 /// Mappings that wait for the thread. Each has a file open; what is mapped while so many wait is not served.
 const WAITING: usize = 1024;
@@ -38,8 +36,8 @@ pub struct Reader {
     uses: Arc<Mutex<Vec<Use>>>,
     unresolved: Arc<Mutex<Vec<Unresolved>>>,
     inbox: Sender<Announcement>,
-    /// Hangs up when the thread ends.
-    thread: Receiver<()>,
+    thread: Thread,
+    died: Option<Instant>,
     has_ended: bool,
 }
 
@@ -90,12 +88,7 @@ impl Reader {
             unresolved: Arc::clone(&unresolved),
             announcements,
         };
-        let (working, over) = bounded(0);
-        let work = move || {
-            let _working: Sender<()> = working;
-            worker.work();
-        };
-        std::thread::Builder::new().name("reader".into()).stack_size(256 << 10).spawn(work)?;
+        let thread = Thread::start("reader", move || worker.work())?;
         let reader = Self {
             pid,
             token: what.token,
@@ -108,7 +101,8 @@ impl Reader {
             uses,
             unresolved,
             inbox,
-            thread: over,
+            thread,
+            died: None,
             has_ended: false,
         };
         if let Some(parent) = parent {
@@ -173,17 +167,18 @@ impl Reader {
     }
 
     /// The process has died: its last trips are to be taken.
-    pub fn note_death(&self) {
+    pub fn note_death(&mut self) {
+        self.died.get_or_insert_with(Instant::now);
         self.shared.end();
     }
 
-    /// Waits until that is done, but no longer than to this moment.
-    pub fn end(&mut self, latest: Instant) {
+    /// Waits until that is done, or seems not to be done any more.
+    pub fn end(&mut self) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
         self.note_death();
-        if self.thread.recv_deadline(latest) == Err(RecvTimeoutError::Timeout) {
+        if !self.thread.wait(self.died.unwrap_or_else(Instant::now)) {
             self.ledger.note_trouble(format!(
                 "the storage of a file of process {} does not answer: what it did last is not in the report",
                 self.pid
@@ -230,7 +225,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.end(Instant::now() + LAST_WORDS);
+        self.end();
     }
 }
 

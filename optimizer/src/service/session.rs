@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Reports of ended processes that one session keeps one by one.
 const ENDED: usize = 200;
@@ -176,9 +176,9 @@ impl Sessions {
         self.0.remove(&session);
     }
 
-    /// Keeps what is to be reported of a reader that died; what its thread has not told by then is not waited for.
-    pub fn bury(&mut self, mut reader: Reader, latest: Instant) {
-        reader.end(latest);
+    /// Keeps what is to be reported of a reader that died.
+    pub fn bury(&mut self, mut reader: Reader) {
+        reader.end();
         let session = self.0.get_mut(&reader.session);
         if let Some(session) = session {
             session.keep(reader.report());

@@ -1,0 +1,88 @@
+//! A thread that ends by itself, if what it asks of storage is answered.
+
+use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use nix::unistd::gettid;
+use procfs::process::Process;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::*};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+/// How long one that stands still is waited for: storage that does not answer may hold it up for ever.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long one is waited for that works, or waits for a processor.
+const MOST: Duration = Duration::from_secs(5);
+
+/// How often it is looked at, and how often in a row it must have stood still.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS: u32 = 5;
+
+pub struct Thread {
+    /// Hangs up when the thread ends.
+    over: Receiver<()>,
+    /// Its number; 0 before it runs.
+    id: Arc<AtomicI32>,
+}
+
+impl Thread {
+    pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        let (working, over) = bounded(0);
+        let id = Arc::<AtomicI32>::default();
+        let own_id = Arc::clone(&id);
+        let run = move || {
+            let _working: Sender<()> = working;
+            own_id.store(gettid().as_raw(), Relaxed);
+            work();
+        };
+        Builder::new().name(name.into()).stack_size(256 << 10).spawn(run)?;
+        Ok(Self { over, id })
+    }
+
+    /// Waits for its end, which was asked for then; `false`: it does not get on.
+    pub fn wait(&self, asked: Instant) -> bool {
+        let mut still = 0;
+        while (still < LOOKS || asked.elapsed() < PATIENCE) && asked.elapsed() < MOST {
+            if self.over.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                return true;
+            }
+            still = if self.is_at_work() { 0 } else { still + 1 };
+        }
+        false
+    }
+
+    fn is_at_work(&self) -> bool {
+        let id = self.id.load(Relaxed);
+        if id == 0 {
+            return true;
+        }
+        let thread = Process::myself().and_then(|process| process.task_from_tid(id));
+        thread.and_then(|thread| thread.stat()).is_ok_and(|stat| stat.state == 'R')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn one_that_stands_still_is_not_waited_for() {
+        let (answer, storage) = channel::<()>();
+        let thread = Thread::start("still", move || {
+            let _ = storage.recv();
+        })
+        .unwrap();
+        assert!(!thread.wait(Instant::now()));
+        drop(answer);
+        assert!(thread.wait(Instant::now()));
+    }
+
+    #[test]
+    fn one_that_works_is_waited_for() {
+        let begun = Instant::now();
+        let work = move || while begun.elapsed() < 2 * PATIENCE {};
+        assert!(Thread::start("work", work).unwrap().wait(begun));
+    }
+}
