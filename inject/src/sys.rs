@@ -173,6 +173,16 @@ pub fn plain_memory_file(close_on_exec: bool) -> Result<c_int> {
 
 /// Sets the file's length for good: the optimizer does not map memory that could be cut short under it.
 pub fn seal_at_length(descriptor: &Descriptor, length: usize) -> Result<()> {
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: a structure that the kernel fills in on success, whose layout on 64-bit Linux is libc's.
+    let longest = unsafe {
+        syscall!(Sysno::prlimit64, 0, libc::RLIMIT_FSIZE, 0, limit.as_mut_ptr())?;
+        limit.assume_init().rlim_cur
+    };
+    // To try would be answered by SIGXFSZ, which ends programs.
+    if length as u64 > longest {
+        return Err(Error::EFBIG);
+    }
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: concerns our own descriptor alone.
     unsafe {

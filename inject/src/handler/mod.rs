@@ -31,15 +31,21 @@ pub use trip::{adopt, give_up, hit_for_call};
 #[unsafe(naked)]
 #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub unsafe extern "C" fn on_sigsegv(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // Three words pushed align the stack for the call (System V ABI, 3.2.2).
+    // The stack is aligned for the call (System V ABI, 3.2.2), however it comes: qemu-user of some versions enters handlers eight
+    // bytes off.
     core::arch::naked_asm!(
+        "push rbp",
+        "mov rbp, rsp",
         "push rdi",
         "push rsi",
         "push rdx",
+        "and rsp, -16",
         "call {decide}",
+        "lea rsp, [rbp - 24]",
         "pop rdx",
         "pop rsi",
         "pop rdi",
+        "pop rbp",
         "mov r11, rax",
         "xor eax, eax",
         "test r11, r11",

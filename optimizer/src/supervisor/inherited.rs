@@ -76,6 +76,13 @@ impl Inherited {
     }
 }
 
+/// A limit on the size of files that is meant for the program does not end us: what is longer cannot be written. Until
+/// [`restore`](Inherited::restore).
+pub fn outlive_file_limit() {
+    // SAFETY: the disposition runs no code.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a null new action only queries; all-zero bytes are a valid sigaction if it fails, as it does for the

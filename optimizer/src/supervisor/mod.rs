@@ -60,6 +60,7 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
         return run_alone(command);
     }
     let start = Instant::now();
+    inherited::outlive_file_limit();
     let destination = options.report.as_deref().map(Destination::open);
     let (mut injection, mut reasons) = match prepare(options, command) {
         Ok(injection) => (Some(injection), Vec::new()),
