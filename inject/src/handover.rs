@@ -4,7 +4,7 @@ use crate::fork_gate::Shut;
 use crate::handler::attachment;
 use crate::place::{self, Claim};
 use crate::registry::{self, Held};
-use crate::{owner, past_libc, settings, sys};
+use crate::{owner, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::*};
 use precache_contract::VERSION;
@@ -206,7 +206,7 @@ pub fn report_lock(private: bool, path: &[u8]) {
 
 /// Tells the optimizer that this program is executed without the library. In a child of vfork, too.
 pub fn report_uninjected(why: Uninjected, program: c_int) {
-    let Some(settings) = settings::get().filter(|_| !past_libc::is_filtered()) else { return };
+    let Some(settings) = settings::get() else { return };
     // The descriptors of a child of vfork are its own, and the gate is its parent's.
     let _shut = (!owner::is_guest()).then(Shut::begin);
     if let Ok((socket, _)) = sys::connect(settings::socket()) {

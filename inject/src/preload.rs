@@ -2,7 +2,7 @@
 //! alone. In a child of vfork, too: nothing but system calls and the stack.
 
 use crate::executable::{self, Target, has_runtime};
-use crate::{handover, settings, sys};
+use crate::{handover, past_libc, settings, sys};
 use core::ffi::{CStr, c_char, c_int};
 use precache_contract::uninjected::Uninjected;
 
@@ -19,7 +19,8 @@ const VARIABLE: &[u8] = b"LD_PRELOAD=";
 /// # Safety
 /// `environment` must be null or a list of C strings that ends with null, and `target` what the call of its kind takes.
 pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn Fn(List) -> c_int) -> c_int {
-    if cfg!(feature = "sabotage-library-for-everybody") {
+    // Where the program has forbidden itself system calls, nothing of ours makes any.
+    if past_libc::is_filtered() || cfg!(feature = "sabotage-library-for-everybody") {
         return execute(environment);
     }
     // SAFETY: the caller's promise.
@@ -55,7 +56,9 @@ fn is_library_there() -> bool {
     let Some(room) = path[..PRELOAD - 1].get_mut(..library.len()) else { return true };
     room.copy_from_slice(library);
     // SAFETY: a path that ends in a zero byte.
-    unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) }.is_ok()
+    let opened = unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) };
+    // Other errors are of this process: it may have no descriptor left.
+    !matches!(opened, Err(sys::Error::ENOENT | sys::Error::ENOTDIR | sys::Error::ELOOP | sys::Error::EACCES))
 }
 
 /// The entry that preloads our library: its place and its value.
