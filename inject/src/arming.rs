@@ -57,6 +57,10 @@ impl Mapped {
         if status.st_mode & libc::S_IFMT != libc::S_IFREG || size < settings.min_file {
             return None;
         }
+        // Memory that processes share, tensors or a heap, and no data: nobody would want to be told of each.
+        if status.st_nlink == 0 && self.is_shared() && self.is_writable() {
+            return None;
+        }
         let mut buffer = [0u8; PATH];
         let path =
             sys::path_of(self.file, &mut buffer).ok().and_then(|length| buffer.get(..length)).unwrap_or_default();
