@@ -58,7 +58,7 @@ impl Mapped {
             return None;
         }
         // Memory that processes share, tensors or a heap, and no data: nobody would want to be told of each.
-        if status.st_nlink == 0 && self.is_shared() && self.is_writable() {
+        if self.is_shared() && self.is_writable() && sys::is_memory(self.file) {
             return None;
         }
         let mut buffer = [0u8; PATH];

@@ -265,6 +265,12 @@ pub fn open_flags(descriptor: c_int) -> Result<c_int> {
     unsafe { syscall!(Sysno::fcntl, descriptor, libc::F_GETFL) }.map(|flags| flags as c_int)
 }
 
+/// Whether the file is memory, with no storage behind it: only such files can have seals (fcntl(2), F_GET_SEALS).
+pub fn is_memory(descriptor: c_int) -> bool {
+    // SAFETY: asks for a number.
+    unsafe { syscall!(Sysno::fcntl, descriptor, libc::F_GET_SEALS) }.is_ok()
+}
+
 /// Fills `buffer` from the file's byte `offset` on; returns how much there was.
 pub fn read_at(descriptor: c_int, buffer: &mut [u8], offset: u64) -> Result<usize> {
     // SAFETY: writes at most the buffer's length into it.

@@ -51,7 +51,8 @@ fn what_was_not_accelerated_is_told_in_the_report_and_beside_it() {
     let refused = told(&[], &["python3", "-c", &map(&file, "PROT_READ | PROT_WRITE")]);
     assert!(refused.len() == 1 && refused[0].contains(": not accelerated: "), "{refused:?}");
     // As PyTorch's workers hand over each batch.
-    let shared = "import mmap, os; f = os.memfd_create('batch'); os.ftruncate(f, 64 << 20); m = mmap.mmap(f, 0); m[:4] = b'1234'";
+    let shared = "import mmap, os, tempfile; f = tempfile.TemporaryFile(dir='/dev/shm'); f.truncate(64 << 20); \
+                  m = mmap.mmap(f.fileno(), 0); m[:4] = b'1234'";
     let memory = told(&[], &["python3", "-c", shared]);
     assert!(memory.len() == 1 && memory[0].contains("file that qualifies"), "{memory:?}");
 }
