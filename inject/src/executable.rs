@@ -13,8 +13,11 @@ use core::ffi::{CStr, c_char, c_int};
 const INTERPRETERS: usize = 5;
 const FIRST_LINE: usize = 256;
 
-/// As long as paths are (PATH_MAX).
-const PATH: usize = 4096;
+/// The longest path that is looked at in a folder of PATH: stacks may be small.
+const PATH: usize = 1024;
+
+/// By anybody.
+const EXECUTABLE: u32 = 0o111;
 
 /// What names a program: as execve(2), execvp(3), execveat(2) or fexecve(3) take it.
 #[derive(Clone, Copy)]
@@ -65,6 +68,7 @@ pub unsafe fn with_program<T>(target: Target, look: impl FnOnce(c_int) -> T) -> 
 }
 
 /// The program that runs this one, if it is a script (execve(2), "Interpreter scripts").
+#[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
     // One byte more, which stays zero, ends the path.
     let mut line = [0u8; FIRST_LINE + 1];
@@ -113,7 +117,10 @@ fn find(name: &CStr) -> Option<sys::Descriptor> {
             rest = after;
         }
         // SAFETY: the last byte of the buffer is zero.
-        unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) }.ok()
+        let file = unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) }.ok()?;
+        // A folder, or a file that is no program, is passed over.
+        let status = sys::file_status(file.0).ok()?;
+        (status.st_mode & libc::S_IFMT == libc::S_IFREG && status.st_mode & EXECUTABLE != 0).then_some(file)
     })
 }
 

@@ -76,3 +76,8 @@ pub extern "C" fn note_child() {
     owner::note_child();
     GATE.reset();
 }
+
+/// In a child that adopts: it may have been made past libc.
+pub fn reset_after_fork() {
+    GATE.forget_forks();
+}

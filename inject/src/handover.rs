@@ -204,11 +204,10 @@ pub fn report_lock(private: bool, path: &[u8]) {
     }
 }
 
-/// Tells the optimizer that this program is executed without the library. In a child of vfork, too.
+/// Tells the optimizer that this program is executed without the library. In a child of vfork, too; elsewhere no fork may come
+/// meanwhile.
 pub fn report_uninjected(why: Uninjected, program: c_int) {
     let Some(settings) = settings::get() else { return };
-    // The descriptors of a child of vfork are its own, and the gate is its parent's.
-    let _shut = (!owner::is_guest()).then(Shut::begin);
     if let Ok((socket, _)) = sys::connect(settings::socket()) {
         let datagram = Enrolment::new(Kind::Uninjected, settings.session, 0, 0, why as u32);
         let _ = sys::send(&socket, &datagram.to_bytes(), Some(program));

@@ -2,15 +2,21 @@
 //! alone. In a child of vfork, too: nothing but system calls and the stack.
 
 use crate::executable::{self, Target, has_runtime};
-use crate::{handover, past_libc, settings, sys};
+use crate::fork_gate::Shut;
+use crate::{handover, owner, past_libc, settings, sys};
 use core::ffi::{CStr, c_char, c_int};
 use precache_contract::uninjected::Uninjected;
 
 pub type List = *const *const c_char;
 
-/// Entries of an environment that is changed, and bytes of LD_PRELOAD; a longer one is left as it is.
+/// Entries of most environments, and of one that is changed, and bytes of LD_PRELOAD; a longer one is left as it is. The stack may
+/// be small: of handlers, and of threads.
+const MOST: usize = 256;
 const ENTRIES: usize = 2048;
-const PRELOAD: usize = 4096;
+const PRELOAD: usize = 1024;
+
+/// Bytes of the path of a library that is looked for.
+const LIBRARY: usize = 512;
 
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
 
@@ -27,7 +33,10 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
     match unsafe { entry(environment) } {
         // SAFETY: as above.
         Some((at, preload)) if has_runtime(preload) || unsafe { is_broken_by_library(target) } => unsafe {
-            without_library(environment, at, preload, execute)
+            match length(environment) {
+                ..MOST => without_library::<MOST>(environment, at, preload, execute),
+                _ => without_library::<ENTRIES>(environment, at, preload, execute),
+            }
         },
         _ => execute(environment),
     }
@@ -37,7 +46,11 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
 ///
 /// # Safety
 /// `target` must be what the call of its kind takes.
+#[inline(never)] // Its stack is free again when the program is executed.
 unsafe fn is_broken_by_library(target: Target) -> bool {
+    // No child of another thread inherits what is opened here. The descriptors of a child of vfork are its own, and the gate is
+    // its parent's.
+    let _shut = (!owner::is_guest()).then(Shut::begin);
     let reason = |file: c_int| {
         let why =
             executable::reason_against(file).or_else(|| (!is_library_there()).then_some(Uninjected::Unreachable))?;
@@ -51,10 +64,10 @@ unsafe fn is_broken_by_library(target: Target) -> bool {
 /// Whether the loader will find the library where the program is executed.
 #[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn is_library_there() -> bool {
-    let mut path = [0u8; PRELOAD];
+    let mut path = [0u8; LIBRARY];
     let library = settings::library();
-    let Some(room) = path[..PRELOAD - 1].get_mut(..library.len()) else { return true };
-    room.copy_from_slice(library);
+    let Some(to) = path[..LIBRARY - 1].get_mut(..library.len()) else { return true };
+    to.copy_from_slice(library);
     // SAFETY: a path that ends in a zero byte.
     let opened = unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) };
     // Other errors are of this process: it may have no descriptor left.
@@ -76,6 +89,13 @@ unsafe fn entry<'a>(environment: List) -> Option<(usize, &'a [u8])> {
         .find(|(_, value)| parts(value).any(|part| part == settings::library()))
 }
 
+/// # Safety
+/// A list of C strings that ends with null.
+unsafe fn length(environment: List) -> usize {
+    // SAFETY: the caller's promise.
+    (0..).take_while(|&at| unsafe { !(*environment.add(at)).is_null() }).count()
+}
+
 fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| b": ".contains(byte)).filter(|part| !part.is_empty())
 }
@@ -83,7 +103,12 @@ fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// # Safety
 /// As [`with_environment`]; the entry `at` is LD_PRELOAD with the value `preload`.
 #[inline(never)] // Its buffers must not weigh on the stacks of others.
-unsafe fn without_library(environment: List, at: usize, preload: &[u8], execute: &dyn Fn(List) -> c_int) -> c_int {
+unsafe fn without_library<const LENGTH: usize>(
+    environment: List,
+    at: usize,
+    preload: &[u8],
+    execute: &dyn Fn(List) -> c_int,
+) -> c_int {
     let mut value = [0u8; PRELOAD];
     let mut length = VARIABLE.len();
     value[..length].copy_from_slice(VARIABLE);
@@ -97,7 +122,7 @@ unsafe fn without_library(environment: List, at: usize, preload: &[u8], execute:
         to[separator..].copy_from_slice(part);
         length += to.len();
     }
-    let mut list = [core::ptr::null(); ENTRIES];
+    let mut list = [core::ptr::null(); LENGTH];
     let mut count = 0;
     for old in 0.. {
         // SAFETY: the caller's promise: up to the end of the list.
@@ -111,7 +136,7 @@ unsafe fn without_library(environment: List, at: usize, preload: &[u8], execute:
         if old == at {
             entry = value.as_ptr().cast();
         }
-        match list[..ENTRIES - 1].get_mut(count) {
+        match list[..LENGTH - 1].get_mut(count) {
             Some(place) => *place = entry,
             None => return execute(environment),
         }

@@ -82,6 +82,17 @@ impl Served {
         assert_eq!((in_folder(self.temporary.path()), in_folder(self.report.folder()), ours), (0, reports, 0));
     }
 
+    /// Kills the optimizer; its supervisor, which is returned, stands still, and starts none until it goes on. The name that
+    /// it will look for is free.
+    fn free_name(&self) -> (Pid, Vec<u8>) {
+        let supervisor = Pid::from_raw(self.supervisor.id() as i32);
+        let name = socket_of(self.optimizer).expect("it listens");
+        kill(supervisor, Signal::SIGSTOP).expect("it runs");
+        kill(self.optimizer, Signal::SIGKILL).expect("it runs");
+        must_end(self.optimizer);
+        (supervisor, name)
+    }
+
     /// Lets the reader go on; returns what it prints.
     pub fn go_on(&mut self) -> String {
         self.supervisor.stdin.take().expect("a pipe").write_all(b"\n").expect("the reader listens");
@@ -195,11 +206,7 @@ fn a_killed_optimizer_is_outlived_without_another() {
 #[test]
 fn why_none_takes_the_place_of_one_that_died_is_told() {
     let Some(mut served) = Served::start() else { return };
-    let supervisor = Pid::from_raw(served.supervisor.id() as i32);
-    let name = socket_of(served.optimizer).unwrap();
-    kill(supervisor, Signal::SIGSTOP).unwrap();
-    kill(served.optimizer, Signal::SIGKILL).unwrap();
-    must_end(served.optimizer);
+    let (supervisor, name) = served.free_name();
     let other = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
     bind(other.as_raw_fd(), &UnixAddr::new_abstract(&name).unwrap()).unwrap();
     listen(&other, Backlog::MAXCONN).unwrap();
@@ -255,11 +262,7 @@ fn nobody_waits_long_for_an_optimizer_that_stays_stopped() {
 #[test]
 fn nobody_waits_long_for_an_optimizer_that_hangs() {
     let Some(mut served) = Served::start() else { return };
-    let supervisor = Pid::from_raw(served.supervisor.id() as i32);
-    let name = socket_of(served.optimizer).unwrap();
-    kill(supervisor, Signal::SIGSTOP).unwrap();
-    kill(served.optimizer, Signal::SIGKILL).unwrap();
-    must_end(served.optimizer);
+    let (supervisor, name) = served.free_name();
     let deaf = "
 import signal, socket, sys
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -53,9 +53,9 @@ fn ordinary_ones_are_not_told_of() {
     let folder = tempfile::tempdir().unwrap();
     let program = hello(&folder, &[]).expect("cc compiles");
     assert_eq!(told("\"$0\"", &program), json!([]));
-    // By a script, and by the loader, which has no loader itself.
+    // By another, and by the loader, which has no loader itself.
     assert_eq!(told("/usr/bin/env \"$0\"", &program), json!([]));
-    assert_eq!(told("/lib64/ld-linux-x86-64.so.2 \"$0\"", &program), json!([]));
+    assert_eq!(told("$(ldd \"$0\" | sed -n 's/^[ \\t]*\\(\\/[^ ]*\\) .*/\\1/p') \"$0\"", &program), json!([]));
 }
 
 #[test]
@@ -75,6 +75,17 @@ fn those_for_another_c_library_run() {
     let specs = format!("-specs=/usr/lib/{}-linux-musl/musl-gcc.specs", std::env::consts::ARCH);
     if let Some(program) = hello(&folder, &[&specs]) {
         expect("\"$0\"", &program, "not built for the GNU C library");
+    }
+}
+
+/// As execvp(3) finds them: what is no program is passed over.
+#[test]
+fn those_behind_a_folder_of_their_name_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let specs = format!("-specs=/usr/lib/{}-linux-musl/musl-gcc.specs", std::env::consts::ARCH);
+    if let Some(program) = hello(&folder, &[&specs]) {
+        fs::create_dir_all(folder.path().join("first/hello")).unwrap();
+        expect("PATH=${0%/*}/first:${0%/*}:$PATH /usr/bin/env hello", &program, "not built for the GNU C library");
     }
 }
 

@@ -78,21 +78,6 @@ fn an_ordinary_program_is_injected() {
     }
 }
 
-/// The loader has no loader, as a static program has none, but a name, as libraries have.
-#[test]
-fn a_program_that_its_loader_is_told_to_run_is_injected() {
-    let bench = Bench::new();
-    let program = bench.hello(&[]).expect("cc compiles");
-    let listed = std::process::Command::new("ldd").arg(&program).output().unwrap();
-    let listed = String::from_utf8(listed.stdout).unwrap();
-    let loader = listed.split_whitespace().find(|word| word.starts_with('/') && word.contains("/ld-")).unwrap();
-    let file = bench.path("report.json");
-    let finished = finish(supervisor().arg("--report").arg(&file).args([loader, program.to_str().unwrap()]));
-    assert_eq!(finished.stdout, "hello\n");
-    let report: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    assert_eq!((&report["injected"], &report["session"]["loaded"]), (&true.into(), &true.into()), "{report}");
-}
-
 #[test]
 fn programs_for_another_c_library_are_not() {
     let bench = Bench::new();

@@ -24,7 +24,7 @@ impl Uninjected {
     pub fn is_broken_by_library(self) -> bool {
         match self {
             Self::OtherMachine | Self::OtherLibc | Self::Sanitizer | Self::Unreachable => true,
-            // What such a program executes may take the library.
+            // What a static program executes may take the library; for the other, the loader drops it.
             Self::Static | Self::Privileged => false,
         }
     }
@@ -39,7 +39,7 @@ impl Uninjected {
             Self::Privileged => {
                 "it changes its user, group or capabilities at its start, and the loader then drops LD_PRELOAD"
             }
-            Self::Unreachable => "the injected library cannot be opened where it runs (another root or user)",
+            Self::Unreachable => "the injected library cannot be opened where it runs (another root)",
         }
     }
 }

@@ -5,6 +5,9 @@ use core::ffi::c_int;
 use core::mem::{MaybeUninit, size_of, size_of_val};
 use precache_contract::uninjected::Uninjected;
 
+/// Of its segments, so many are looked at: those that matter come first, and stacks may be small.
+const SEGMENTS: usize = 24;
+
 /// Of the path of its loader, so many bytes are read.
 const LOADER: usize = 256;
 
@@ -37,8 +40,8 @@ pub fn reason_against(file: c_int) -> Option<Uninjected> {
     if gains_rights(file) {
         return Some(Uninjected::Privileged);
     }
-    let mut segments = room::<libc::Elf64_Phdr, 64>();
-    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(64)))?);
+    let mut segments = room::<libc::Elf64_Phdr, SEGMENTS>();
+    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?);
     let names = Dynamic::of(file, segments);
     let Some(loader) = segments.iter().find(|segment| segment.p_type == libc::PT_INTERP) else {
         // A loader can be executed, too, and runs the program that it is given: it has a name as libraries have.
@@ -52,6 +55,7 @@ pub fn reason_against(file: c_int) -> Option<Uninjected> {
 }
 
 /// Whether exec makes the process more than its caller, or another: the loader trusts no environment then (ld.so(8)).
+#[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn gains_rights(file: c_int) -> bool {
     const BY_GROUP: u32 = libc::S_ISGID | libc::S_IXGRP;
     let Ok(status) = sys::file_status(file) else { return false };
@@ -62,12 +66,13 @@ fn gains_rights(file: c_int) -> bool {
 }
 
 /// Whether the loader at this offset is that of another C library than GNU's: musl's, uClibc's, Android's.
+#[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn is_foreign(file: c_int, offset: u64) -> bool {
     let mut path = [0u8; LOADER];
     let length = sys::read_at(file, &mut path, offset).unwrap_or(0);
     let path = path.get(..length).unwrap_or_default().split(|&byte| byte == 0).next().unwrap_or_default();
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    [b"ld-musl".as_slice(), b"ld-uClibc", b"linker"].into_iter().any(|foreign| name.starts_with(foreign))
+    name.starts_with(b"ld-musl") || name.starts_with(b"linker") || name.windows(6).any(|part| part == b"uClibc")
 }
 
 /// What the dynamic loader is told of the file (elf(5)).
@@ -79,13 +84,14 @@ struct Dynamic {
 }
 
 impl Dynamic {
+    #[inline(never)] // As above.
     fn of(file: c_int, segments: &[libc::Elf64_Phdr]) -> Option<Self> {
         const NAMES_ADDRESS: u64 = 5;
         const NAMES_LENGTH: u64 = 10;
         const OWN_NAME: u64 = 14;
         /// Entries that are read at a time, and how often.
-        const PIECE: usize = 64;
-        const PIECES: u64 = 4;
+        const PIECE: usize = 16;
+        const PIECES: u64 = 16;
         let dynamic = segments.iter().find(|segment| segment.p_type == libc::PT_DYNAMIC)?;
         let mut found = Self { names_address: 0, names_length: 0, is_library: false };
         'entries: for piece in 0..PIECES {
@@ -117,10 +123,11 @@ impl Dynamic {
 }
 
 /// Whether a sanitizer's runtime is among the names.
+#[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn names_sanitizer(file: c_int, start: u64, length: u64) -> bool {
     /// The longest name looked for, with what is before and after.
     const OVERLAP: usize = 32;
-    let mut buffer = [0u8; 4096];
+    let mut buffer = [0u8; 1024];
     let (mut at, end) = (start, start.saturating_add(length));
     while at < end {
         let wanted = (end - at).min(buffer.len() as u64) as usize;

@@ -2,6 +2,9 @@
 
 use super::{FileReport, SessionReport};
 
+/// Programs without the library that are told one by one.
+const PROGRAMS: usize = 5;
+
 impl SessionReport {
     /// One line per file, and one per reason why something was not accelerated.
     pub fn summary(&self) -> Vec<String> {
@@ -35,10 +38,13 @@ impl SessionReport {
         let mut lines: Vec<_> = self
             .refused
             .iter()
-            .chain(&self.uninjected)
+            .chain(self.uninjected.iter().take(PROGRAMS))
             .map(|refused| format!("{}: not accelerated: {}", refused.file.display(), refused.reason))
             .chain(self.troubles.iter().cloned())
             .collect();
+        if let Some(more @ 1..) = self.uninjected.len().checked_sub(PROGRAMS) {
+            lines.push(format!("{more} other programs were not accelerated; the report has them (--report)"));
+        }
         let shared = self.locks.iter().filter(|lock| !lock.private);
         lines.extend(shared.map(|lock| {
             format!(

@@ -2,18 +2,19 @@
 //! a thread of its own, for all processes of the machine are looked through, and the listener must not wait.
 
 use super::ledger::Ledger;
+use super::thread::Thread;
 use precache_lmdb_tools::lockfile;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub struct Lookout {
     questions: Sender<PathBuf>,
     answers: Receiver<()>,
     unanswered: usize,
+    thread: Thread,
 }
 
 impl Lookout {
@@ -28,8 +29,8 @@ impl Lookout {
                 let _ = answering.send(());
             }
         };
-        thread::Builder::new().name("lookout".into()).spawn(look)?;
-        Ok(Self { questions, answers, unanswered: 0 })
+        let thread = Thread::start("lookout", look)?;
+        Ok(Self { questions, answers, unanswered: 0, thread })
     }
 
     /// Has the processes looked through that have this data file open.
@@ -37,16 +38,14 @@ impl Lookout {
         self.unanswered += usize::from(self.questions.send(data).is_ok());
     }
 
-    /// Waits for what is still looked for; false when that takes longer than `patience`.
-    pub fn finish(&mut self, patience: Duration) -> bool {
-        let end = Instant::now() + patience;
-        while self.unanswered > 0 {
-            if self.answers.recv_timeout(end.saturating_duration_since(Instant::now())).is_err() {
-                return false;
-            }
-            self.unanswered -= 1;
-        }
-        true
+    /// Waits for what is still looked for; false: it does not get on.
+    pub fn finish(&mut self) -> bool {
+        let Self { answers, unanswered, thread, .. } = self;
+        *unanswered == 0
+            || thread.wait_until(Instant::now(), |look| {
+                *unanswered -= usize::from(answers.recv_timeout(look).is_ok());
+                *unanswered == 0
+            })
     }
 }
 

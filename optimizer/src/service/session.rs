@@ -16,7 +16,6 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-use std::time::Duration;
 
 /// Reports of ended processes that one session keeps one by one.
 const ENDED: usize = 200;
@@ -24,9 +23,6 @@ const ENDED: usize = 200;
 /// Files that were not accelerated, programs without the library, and lock files, that one session tells apart.
 const REFUSED: usize = 1000;
 const LOCKS: usize = 1000;
-
-/// How long a report waits for what is known of writers.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Session {
     options: RunOptions,
@@ -131,7 +127,7 @@ impl Session {
         for reader in living.iter().filter(|reader| reader.session == session) {
             readers.push(reader.report());
         }
-        if self.lookout.as_mut().is_some_and(|lookout| !lookout.finish(PATIENCE)) {
+        if self.lookout.as_mut().is_some_and(|lookout| !lookout.finish()) {
             self.ledger
                 .note_trouble("no answer yet whether databases with private lock files are open for writing".into());
         }

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicI32, Ordering::*};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// How long one that stands still is waited for: storage that does not answer may hold it up for ever.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long one that stands still is waited for: storage that does not answer may hold it up for ever. The listener may wait
+/// three times before it answers a supervisor (for readers that have died, twice, and for the lookout), which holds out for 0.8 s.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How long one is waited for that works, or waits for a processor.
 const MOST: Duration = Duration::from_secs(5);
@@ -42,9 +43,14 @@ impl Thread {
 
     /// Waits for its end, which was asked for then; `false`: it does not get on.
     pub fn wait(&self, asked: Instant) -> bool {
+        self.wait_until(asked, |look| self.over.recv_timeout(look) != Err(RecvTimeoutError::Timeout))
+    }
+
+    /// Waits for what it was asked for then, and what `is_done` waits for so long.
+    pub fn wait_until(&self, asked: Instant, mut is_done: impl FnMut(Duration) -> bool) -> bool {
         let mut still = 0;
         while (still < LOOKS || asked.elapsed() < PATIENCE) && asked.elapsed() < MOST {
-            if self.over.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+            if is_done(LOOK) {
                 return true;
             }
             still = if self.is_at_work() { 0 } else { still + 1 };

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use object::elf::{DT_NEEDED, DT_PREINIT_ARRAY, DT_SONAME, EM_AARCH64, EM_X86_64, FileHeader64, Machine};
+use object::elf::{DT_NEEDED, DT_PREINIT_ARRAY, EM_AARCH64, EM_X86_64, FileHeader64, Machine};
 use object::elf::{SHT_DYNSYM, SHT_SYMTAB, SectionType};
 use object::read::elf::{FileHeader, ProgramHeader, SectionTable, Sym};
 use object::{Endianness, ReadCache, ReadRef};
@@ -41,8 +41,6 @@ pub fn inspect(file: &File) -> object::Result<Elf> {
     }
     let sections = header.sections(endian, data)?;
     match interpreter {
-        // A loader can be executed, too, and runs the program that it is given: it has a name as libraries have.
-        None if sections.dynamic_table(endian, data)?.iter().any(|entry| entry.tag == DT_SONAME) => Ok(Elf::Ordinary),
         None => Ok(Elf::Static),
         Some(loader) if is_foreign(loader) => Ok(Elf::OtherLibc),
         Some(_) if is_sanitizer_build(&sections, endian, data)? => Ok(Elf::Sanitizer),
@@ -53,7 +51,7 @@ pub fn inspect(file: &File) -> object::Result<Elf> {
 /// Whether this is the loader of another C library than GNU's: musl's, uClibc's, Android's.
 fn is_foreign(loader: &[u8]) -> bool {
     let name = loader.rsplit(|&byte| byte == b'/').next().unwrap_or(loader);
-    [b"ld-musl".as_slice(), b"ld-uClibc", b"linker"].into_iter().any(|foreign| name.starts_with(foreign))
+    name.starts_with(b"ld-musl") || name.starts_with(b"linker") || name.windows(6).any(|part| part == b"uClibc")
 }
 
 fn is_sanitizer_build<'d, R: ReadRef<'d>>(
@@ -102,6 +100,16 @@ fn is_initializer(symbol: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_c_libraries_are_known_by_their_loaders() {
+        for loader in ["/lib/ld-musl-x86_64.so.1", "/lib/ld64-uClibc.so.0", "/system/bin/linker64"] {
+            assert!(is_foreign(loader.as_bytes()), "{loader}");
+        }
+        for loader in ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/gnu/store/musl/ld-2.35.so"] {
+            assert!(!is_foreign(loader.as_bytes()), "{loader}");
+        }
+    }
 
     #[test]
     fn runtimes_are_known_by_name() {
