@@ -7,6 +7,8 @@ mod name;
 mod patience;
 mod start;
 
+pub use self::patience::PATIENCE_WHILE_STILL;
+
 use self::message::{Answer, Request};
 use crate::options::RunOptions;
 use crate::report::SessionReport;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long it may stand still: who starts a program, or waits for its end, is held up by less than a second.
-const PATIENCE_WHILE_STILL: Duration = Duration::from_millis(800);
+pub const PATIENCE_WHILE_STILL: Duration = Duration::from_millis(800);
 
 /// Milliseconds after which it is looked at again.
 const LOOK: u16 = 100;

@@ -1,5 +1,6 @@
 //! A thread that ends by itself, if what it asks of storage is answered.
 
+use crate::link::PATIENCE_WHILE_STILL;
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use nix::unistd::gettid;
 use procfs::process::Process;
@@ -10,8 +11,9 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// How long one that stands still is waited for: storage that does not answer may hold it up for ever. The listener may wait
-/// three times before it answers a supervisor (for readers that have died, twice, and for the lookout), which holds out for 0.8 s.
+/// three times before it answers a supervisor: for readers that have died, twice, and for the lookout.
 const PATIENCE: Duration = Duration::from_millis(200);
+const _: () = assert!(3 * PATIENCE.as_millis() < PATIENCE_WHILE_STILL.as_millis());
 
 /// How long one is waited for that works, or waits for a processor.
 const MOST: Duration = Duration::from_secs(5);
