@@ -49,7 +49,8 @@ fn wait(socket: &impl AsFd, what: PollFlags, mut look: impl FnMut() -> Result<()
 }
 
 /// What is to be said of the process at the other end if a signal or a debugger has stopped it, or none of its threads has or
-/// wants a processor.
+/// wants a processor. The first one, which answers and reads no data, may also wait for its own pages (swapped out, or throttled
+/// by its memory cgroup).
 fn still_peer(socket: &impl AsFd) -> Option<Error> {
     let pid = getsockopt(socket, PeerCredentials).ok()?.pid();
     let process = Process::new(pid).ok()?;
@@ -57,7 +58,11 @@ fn still_peer(socket: &impl AsFd) -> Option<Error> {
         ProcState::Stopped | ProcState::Tracing => return Some(Error::Stopped(pid)),
         _ => {}
     }
-    let is_at_work = |thread: Task| matches!(thread.stat().map(|stat| stat.state), Ok('R'));
+    let is_at_work = |thread: Task| match thread.stat().map(|stat| stat.state) {
+        Ok('R') => true,
+        Ok('D') => thread.tid == pid,
+        _ => false,
+    };
     let is_still = !process.tasks().ok()?.flatten().any(is_at_work);
     is_still.then_some(Error::Still { pid, patience: PATIENCE_WHILE_STILL })
 }
