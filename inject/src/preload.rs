@@ -65,9 +65,9 @@ unsafe fn is_broken_by_library(target: Target) -> bool {
 #[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn is_library_there() -> bool {
     let mut path = [0u8; LIBRARY];
-    let library = settings::library();
-    let Some(to) = path[..LIBRARY - 1].get_mut(..library.len()) else { return true };
-    to.copy_from_slice(library);
+    let ours = settings::library();
+    let Some(to) = path[..LIBRARY - 1].get_mut(..ours.len()) else { return true };
+    to.copy_from_slice(ours);
     // SAFETY: a path that ends in a zero byte.
     let opened = unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) };
     // Other errors are of this process: it may have no descriptor left.
