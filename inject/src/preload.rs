@@ -9,11 +9,13 @@ use precache_contract::uninjected::Uninjected;
 
 pub type List = *const *const c_char;
 
-/// Entries of most environments, and of one that is changed, and bytes of LD_PRELOAD; a longer one is left as it is. The stack may
-/// be small: of handlers, and of threads.
-const MOST: usize = 256;
+/// Entries of an environment that is changed, and bytes of LD_PRELOAD; a longer one is left as it is.
 const ENTRIES: usize = 2048;
-const PRELOAD: usize = 1024;
+const PRELOAD: usize = 4096;
+
+/// The same of most: stacks may be small, of handlers and of threads.
+const FEW_ENTRIES: usize = 256;
+const SHORT_PRELOAD: usize = 1024;
 
 /// Bytes of the path of a library that is looked for.
 const LIBRARY: usize = 512;
@@ -33,9 +35,10 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
     match unsafe { entry(environment) } {
         // SAFETY: as above.
         Some((at, preload)) if has_runtime(preload) || unsafe { is_broken_by_library(target) } => unsafe {
-            match length(environment) {
-                ..MOST => without_library::<MOST>(environment, at, preload, execute),
-                _ => without_library::<ENTRIES>(environment, at, preload, execute),
+            if length(environment) < FEW_ENTRIES && VARIABLE.len() + preload.len() < SHORT_PRELOAD {
+                without_library::<FEW_ENTRIES, SHORT_PRELOAD>(environment, at, preload, execute)
+            } else {
+                without_library::<ENTRIES, PRELOAD>(environment, at, preload, execute)
             }
         },
         _ => execute(environment),
@@ -103,7 +106,7 @@ fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// # Safety
 /// As [`with_environment`]; the entry `at` is LD_PRELOAD with the value `preload`.
 #[inline(never)] // Its buffers must not weigh on the stacks of others.
-unsafe fn without_library<const LENGTH: usize>(
+unsafe fn without_library<const ENTRIES: usize, const PRELOAD: usize>(
     environment: List,
     at: usize,
     preload: &[u8],
@@ -122,7 +125,7 @@ unsafe fn without_library<const LENGTH: usize>(
         to[separator..].copy_from_slice(part);
         length += to.len();
     }
-    let mut list = [core::ptr::null(); LENGTH];
+    let mut list = [core::ptr::null(); ENTRIES];
     let mut count = 0;
     for old in 0.. {
         // SAFETY: the caller's promise: up to the end of the list.
@@ -136,7 +139,7 @@ unsafe fn without_library<const LENGTH: usize>(
         if old == at {
             entry = value.as_ptr().cast();
         }
-        match list[..LENGTH - 1].get_mut(count) {
+        match list[..ENTRIES - 1].get_mut(count) {
             Some(place) => *place = entry,
             None => return execute(environment),
         }
