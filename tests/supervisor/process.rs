@@ -1,5 +1,7 @@
 //! The supervisor and the program live, stop and die together.
 
+use std::os::unix::process::ExitStatusExt;
+
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -24,7 +26,7 @@ fn nothing_is_left_after_the_program() {
     let family = children(running.pid());
     kill(Pid::from_raw(program), Signal::SIGKILL).unwrap();
     let (status, _) = running.rest();
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
     for (pid, _) in family {
         assert_eq!(state(pid), None, "it was reaped before the supervisor ended");
     }
@@ -70,6 +72,28 @@ fn a_stop_of_the_program_is_a_stop_of_ours() {
         kill(supervisor, Signal::SIGUSR1).unwrap();
         assert_eq!(running.line(), format!("got {}", libc::SIGUSR1), "both go on");
     }
+}
+
+/// As cpulimit does it.
+#[test]
+fn a_stop_of_the_program_alone_ends_with_it() {
+    let (mut running, program) = Running::announce(&[&(Signal::SIGTSTP as i32).to_string()]);
+    let (supervisor, program) = (Pid::from_raw(running.pid()), Pid::from_raw(program));
+    for signal in [Signal::SIGSTOP, Signal::SIGTSTP] {
+        kill(program, signal).unwrap();
+        let stopped = waitpid(supervisor, Some(WaitPidFlag::WUNTRACED)).unwrap();
+        assert_eq!(stopped, WaitStatus::Stopped(supervisor, signal));
+        kill(program, Signal::SIGCONT).unwrap();
+        assert_eq!(running.line(), format!("got {}", libc::SIGCONT));
+        until("the supervisor goes on", || state(supervisor.as_raw()) != Some('T'));
+        kill(supervisor, Signal::SIGUSR1).unwrap();
+        assert_eq!(running.line(), format!("got {}", libc::SIGUSR1), "SIGCONT came once");
+    }
+    kill(program, Signal::SIGSTOP).unwrap();
+    until("the supervisor has stopped", || state(supervisor.as_raw()) == Some('T'));
+    kill(program, Signal::SIGKILL).unwrap();
+    until("the supervisor goes on", || state(supervisor.as_raw()) != Some('T'));
+    assert_eq!(running.child.wait().unwrap().signal(), Some(libc::SIGKILL));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod script;
 mod sentry;
 mod settings;
 mod signals;
+mod stop;
 mod target;
 mod watch;
 

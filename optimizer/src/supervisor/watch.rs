@@ -4,12 +4,12 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
-use nix::unistd::{Pid, getpid};
+use nix::unistd::Pid;
 
 use super::optimizer::Optimizer;
 use super::sentry::Sentry;
 use super::signals::{self, Inbox};
+use super::stop;
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn until_end(inbox: &Inbox, mut sentry: Option<Sentry>, reader: Pid, mut opt
         while let Some(change) = state_change(reader) {
             match change {
                 Change::Ended(end) => return end,
-                Change::Stopped(signal) => stop_too(signal),
+                Change::Stopped(signal) => stop::follow(signal, reader),
                 Change::Continued => {}
             }
         }
@@ -79,25 +79,4 @@ fn state_change(reader: Pid) -> Option<Change> {
     } else {
         Change::Continued
     })
-}
-
-/// Stops us as the program was stopped, so that the shell sees its job stopped, and why. Returns when somebody continues
-/// us: what does so for the group has continued the program, and what is for us alone is forwarded like all else.
-///
-/// waitpid(2) reports a stop only while it lasts. Somebody who does not wait for our stop might end the program's
-/// between that report and the next lines, and leave us stopped; shells do wait.
-fn stop_too(signal: i32) {
-    match Signal::try_from(signal) {
-        Ok(stop @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => deliver_to_us(stop),
-        _ => deliver_to_us(Signal::SIGSTOP),
-    }
-}
-
-/// Sent before it is unblocked, a signal is delivered once, also if another of its kind was pending.
-fn deliver_to_us(signal: Signal) {
-    let only = SigSet::from(signal);
-    // These fail for invalid signals only.
-    let _ = nix::sys::signal::kill(getpid(), signal);
-    let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
-    let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
 }
