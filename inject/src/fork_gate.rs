@@ -4,14 +4,17 @@
 
 mod gate;
 
-use self::gate::Gate;
+pub use self::gate::Gate;
+use crate::owner::GATE;
 use crate::{owner, sys};
-use core::sync::atomic::AtomicU32;
 
-static GATE: Gate = Gate::new(AtomicU32::new(0));
+/// How many milliseconds one side waits for the other: work takes microseconds, a fork as long as it takes to copy the page
+/// tables of a large process. Not for ever: what the program does between our handler before the fork and the fork may wait for
+/// a thread that waits here.
+const PATIENCE: u64 = 1000;
 
-/// How often one side yields to the other, each of which takes some microseconds to milliseconds.
-const PATIENCE: u32 = 100_000;
+/// How often one side yields before it sleeps between its looks.
+const YIELDS: u32 = 100;
 
 /// From the constructor: other handlers for forks come later, so that ours are the last before it and the first after it
 /// (pthread_atfork(3)), and no other waits in between.
@@ -28,11 +31,15 @@ impl Shut {
     pub fn begin() -> Self {
         // A handler of the program's may fork, and would wait for its own thread.
         let quiet = sys::Quiet::begin();
-        let mut patience = PATIENCE;
-        while !GATE.enter() && patience > 0 {
-            GATE.leave();
-            patience -= 1;
-            sys::yield_now();
+        let enter = || {
+            let entered = GATE.enter();
+            if !entered {
+                GATE.leave();
+            }
+            entered
+        };
+        if !wait_until(enter) {
+            GATE.enter();
         }
         Self(quiet)
     }
@@ -59,12 +66,24 @@ unsafe extern "C" fn before() {
     if cfg!(feature = "sabotage-forks-do-not-wait") {
         return;
     }
-    for _ in 0..PATIENCE {
-        if GATE.is_quiet() {
-            return;
-        }
-        sys::yield_now();
+    wait_until(|| GATE.is_quiet());
+}
+
+/// `false`: it has not come about in time.
+fn wait_until(is_so: impl Fn() -> bool) -> bool {
+    if is_so() {
+        return true;
     }
+    let (begun, mut looks) = (sys::milliseconds(), 0);
+    while sys::milliseconds().wrapping_sub(begun) <= PATIENCE {
+        looks += 1;
+        // Those who wait are many, and must not keep the processors from the one they wait for.
+        if looks < YIELDS { sys::yield_now() } else { sys::sleep_briefly() }
+        if is_so() {
+            return true;
+        }
+    }
+    false
 }
 
 unsafe extern "C" fn in_parent() {
@@ -75,9 +94,4 @@ unsafe extern "C" fn in_parent() {
 pub extern "C" fn note_child() {
     owner::note_child();
     GATE.reset();
-}
-
-/// In a child that adopts: it may have been made past libc.
-pub fn reset_after_fork() {
-    GATE.forget_forks();
 }

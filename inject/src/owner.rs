@@ -3,6 +3,7 @@
 //! The word lies in a page that the kernel zeroes in a forked child (`MADV_WIPEONFORK`). A vfork child shares the
 //! parent's memory, and with it everything that is true of it: there it is a guest, under whose number nobody enrols.
 
+use crate::fork_gate::Gate;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
 
@@ -17,9 +18,15 @@ struct Page {
     word: AtomicU32,
     /// The process whose memory this is; 0: not known (a child made past libc's `fork`).
     process: AtomicI32,
+    /// However a child was made, none of the threads that its parent's gate knows of are in it.
+    gate: Gate,
 }
 
-static WIPED: Page = Page { word: AtomicU32::new(FORKED), process: AtomicI32::new(0) };
+static WIPED: Page =
+    Page { word: AtomicU32::new(FORKED), process: AtomicI32::new(0), gate: Gate::new(AtomicU32::new(0)) };
+
+/// The gate between this process's forks and its threads.
+pub static GATE: &Gate = &WIPED.gate;
 
 /// Whether the word counts.
 static ESTABLISHED: AtomicBool = AtomicBool::new(false);

@@ -3,6 +3,7 @@
 
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, size_of};
+use core::sync::atomic::AtomicU32;
 use syscalls::{Errno, Sysno, syscall};
 
 mod signals;
@@ -92,7 +93,7 @@ pub unsafe fn wipe_on_fork(address: usize, length: usize) -> Result<()> {
 }
 
 /// Wakes who sleeps on `word`, in whatever process; `false` when nobody did.
-pub fn futex_wake(word: &core::sync::atomic::AtomicU32) -> bool {
+pub fn futex_wake(word: &AtomicU32) -> bool {
     // SAFETY: FUTEX_WAKE does not access the word's content (futex(2)). Without FUTEX_PRIVATE_FLAG it reaches other
     // processes. It can only fail on a bad address.
     let woken = unsafe { syscall!(Sysno::futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
@@ -118,6 +119,15 @@ pub fn nanoseconds() -> u64 {
 pub fn yield_now() {
     // SAFETY: no arguments, no effect on memory.
     let _ = unsafe { syscall!(Sysno::sched_yield) };
+}
+
+/// For some ten microseconds, and what the kernel adds. By a call that every program with threads makes, if under a filter.
+pub fn sleep_briefly() {
+    static NOBODY_WAKES: AtomicU32 = AtomicU32::new(0);
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 10_000 };
+    let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: a word of ours, and a time that is only read (futex(2)).
+    let _ = unsafe { syscall!(Sysno::futex, NOBODY_WAKES.as_ptr(), how, 0, &raw const time) };
 }
 
 /// The user that the process acts as.

@@ -39,11 +39,6 @@ impl Gate {
         self.0.fetch_sub(FORK, AcqRel);
     }
 
-    /// In a child that was made past libc: the forks under way were those of other threads, which it does not have.
-    pub fn forget_forks(&self) {
-        self.0.fetch_and(FORK - 1, AcqRel);
-    }
-
     /// In the child, which has one thread.
     pub fn reset(&self) {
         self.0.store(0, Release);

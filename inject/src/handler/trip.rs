@@ -4,7 +4,7 @@ use super::{attachment, disposition, populate, repetition};
 use crate::curtain::{Clock, Guide, Span, Told, Verdict};
 use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
-use crate::{fork_gate, handover, past_libc, pins, protect, settings, sys};
+use crate::{handover, past_libc, pins, protect, settings, sys};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::*;
 use precache_contract::ring::{News, What};
@@ -198,7 +198,6 @@ pub fn give_up(why: Refusal) {
 /// A forked child's first look at its inheritance: the curtains are drawn anew, and the optimizer hears of it, or is told
 /// later.
 pub fn adopt() {
-    fork_gate::reset_after_fork();
     disposition::reset_after_fork();
     pins::reset_after_fork();
     past_libc::reset_after_fork();
