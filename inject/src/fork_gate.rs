@@ -78,7 +78,11 @@ fn wait_until(is_so: impl Fn() -> bool) -> bool {
     while sys::milliseconds().wrapping_sub(begun) <= PATIENCE {
         looks += 1;
         // Those who wait are many, and must not keep the processors from the one they wait for.
-        if looks < YIELDS { sys::yield_now() } else { sys::sleep_briefly() }
+        if looks < YIELDS {
+            sys::yield_now()
+        } else {
+            sys::sleep_briefly()
+        }
         if is_so() {
             return true;
         }

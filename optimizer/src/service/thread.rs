@@ -60,29 +60,55 @@ impl Thread {
         false
     }
 
+    /// Or waits for a processor, or for another thread of ours: no lock is held while storage is asked.
     fn is_at_work(&self) -> bool {
         let id = self.id.load(Relaxed);
         if id == 0 {
             return true;
         }
         let thread = Process::myself().and_then(|process| process.task_from_tid(id));
-        thread.and_then(|thread| thread.stat()).is_ok_and(|stat| stat.state == 'R')
+        thread.and_then(|thread| thread.stat()).is_ok_and(|stat| stat.state == 'R') || waits_for_another(id)
     }
+}
+
+/// Whether this thread of ours is in futex(2): proc_pid_syscall(5).
+fn waits_for_another(id: i32) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/self/task/{id}/syscall"));
+    call.is_ok_and(|call| call.split(' ').next() == Some(&libc::SYS_futex.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, pipe};
     use std::sync::mpsc::channel;
 
     #[test]
     fn one_that_stands_still_is_not_waited_for() {
-        let (answer, storage) = channel::<()>();
+        let (mut storage, answer) = pipe().unwrap();
         let thread = Thread::start("still", move || {
-            let _ = storage.recv();
+            let _ = storage.read(&mut [0]);
         })
         .unwrap();
         assert!(!thread.wait(Instant::now()));
+        drop(answer);
+        assert!(thread.wait(Instant::now()));
+    }
+
+    #[test]
+    fn one_that_waits_for_another_is_waited_for() {
+        let (answer, other) = channel::<()>();
+        let thread = Thread::start("convoy", move || {
+            let _ = other.recv();
+        })
+        .unwrap();
+        let mut looks = 0;
+        let is_done = |look| {
+            looks += 1;
+            std::thread::sleep(look);
+            looks == 4 * LOOKS
+        };
+        assert!(thread.wait_until(Instant::now() - PATIENCE, is_done));
         drop(answer);
         assert!(thread.wait(Instant::now()));
     }
