@@ -2,7 +2,7 @@
 
 use super::streams::STREAMS;
 use super::{Action, Clock, Curtain, Span, State, Told, page};
-use precache_contract::{STEP, STEPS, segment::Method};
+use precache_contract::{PAGE, STEP, STEPS, segment::Method};
 
 /// Trips up to which a reader goes on in leaps, while the optimizer has said nothing, and how long these are.
 const PATIENT: u32 = STEPS + 8;
@@ -85,7 +85,8 @@ impl Curtain {
         }
         let start = at - at % self.coarse();
         let cell = Span { start, end: start.saturating_add(self.coarse()) };
-        let has_one = self.checkpoints.items().iter().any(|&c| cell.contains(c) && Some(c) != front);
+        let front = front.unwrap_or(u64::MAX);
+        let has_one = self.checkpoints.items().iter().any(|&c| cell.contains(c) && c != front);
         if has_one || !self.is_another_tick(clock) {
             return;
         }
@@ -114,22 +115,22 @@ impl Curtain {
     /// Opens the checkpoint that holds `at`, if there is one.
     pub(super) fn disarm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) {
         // Another thread opened it in the meantime, or nobody knows why the page is protected: it is opened in any case.
-        if !self.take(|checkpoint| checkpoint.contains(at), apply) && self.open.covers(page(at)) {
+        let width = width_of(self.method);
+        if !self.take(|start| at.wrapping_sub(start) < width, apply) && self.open.covers(page(at)) {
             apply(Action::Open(page(at)));
         }
     }
 
     /// Opens the checkpoints that begin in the span.
     pub(super) fn disarm_all(&mut self, span: Span, apply: &mut dyn FnMut(Action)) {
-        while self.take(|checkpoint| span.contains(checkpoint.start), apply) {}
+        while self.take(|start| span.contains(start), apply) {}
     }
 
-    /// Opens a checkpoint whose pages are wanted; `false`: there is none.
-    fn take(&mut self, is_wanted: impl Fn(Span) -> bool, apply: &mut dyn FnMut(Action)) -> bool {
-        let (method, length) = (self.method, self.length);
-        let taken = self.checkpoints.take(|&start| is_wanted(span_of(method, start, length)));
+    /// Opens a checkpoint whose start is wanted; `false`: there is none.
+    fn take(&mut self, is_wanted: impl Fn(u64) -> bool, apply: &mut dyn FnMut(Action)) -> bool {
+        let taken = self.checkpoints.take(|&start| is_wanted(start));
         if let Some(start) = taken {
-            apply(match method {
+            apply(match self.method {
                 Method::Mprotect => Action::Open(self.checkpoint(start)),
                 Method::Guard => Action::Lift(start),
             });
@@ -139,8 +140,14 @@ impl Curtain {
 }
 
 fn span_of(method: Method, at: u64, length: u64) -> Span {
+    let end = at.saturating_add(width_of(method));
+    Span { start: at, end: if method == Method::Mprotect { end.min(length) } else { end } }
+}
+
+/// Bytes of a checkpoint that does not reach beyond the mapping's end.
+fn width_of(method: Method) -> u64 {
     match method {
-        Method::Mprotect => Span { start: at, end: at.saturating_add(STEP).min(length) },
-        Method::Guard => page(at),
+        Method::Mprotect => STEP,
+        Method::Guard => PAGE,
     }
 }

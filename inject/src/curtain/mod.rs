@@ -268,12 +268,17 @@ impl Curtain {
 
     /// Pushes `at` in at the front of the recent pages; returns where the one that fell out at the back leaves a sentinel.
     fn remember(&mut self, at: u64) -> u64 {
+        let sentinels = self.sentinels;
         let known = self.recent.iter().position(|&page| page == at);
-        let moved = known.map_or(RECENT, |place| place + 1);
-        // One by one: `copy_within` is a call of the C library's, whose code is in no cache by now.
-        let [_, fallen] = [&mut self.recent, &mut self.sentinels]
-            .map(|pages| pages.iter_mut().take(moved).fold(at, |before, page| core::mem::replace(page, before)));
-        if known.is_some() { u64::MAX } else { fallen }
+        // As words: `copy_within` is a call of the C library's, whose code is in no cache by now.
+        let moved = |[first, second, third, fourth]: [u64; RECENT]| match known {
+            Some(0) => [at, second, third, fourth],
+            Some(1) => [at, first, third, fourth],
+            Some(2) => [at, first, second, fourth],
+            _ => [at, first, second, third],
+        };
+        (self.recent, self.sentinels) = (moved(self.recent), moved(sentinels));
+        if known.is_some() { u64::MAX } else { sentinels[RECENT - 1] }
     }
 
     /// Whether a reader has gone on from the part between two points of the grid that holds `at`, and not leapt to it alone:

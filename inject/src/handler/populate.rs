@@ -42,7 +42,10 @@ pub fn choose(segment: &Segment, held: &Held, turn: &mut Turn, at: u64, begun: O
     let trial = turn.trial();
     trial.arrive(at, begun);
     let gain = trial.gain();
-    shared.gain.store(gain, Relaxed);
+    if shared.gain.load(Relaxed) != gain {
+        // The optimizer has the cache line, too.
+        shared.gain.store(gain, Relaxed);
+    }
     let ahead = turn.curtain().ahead();
     let reached = shared.presence.reach(held.offset() + ahead.start, held.offset() + ahead.end) - held.offset();
     let span = Span { start: ahead.start, end: (reached / PAGE * PAGE).min(ahead.start + LONGEST) };

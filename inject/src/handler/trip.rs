@@ -134,18 +134,22 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
 /// Moves the curtain. Without a segment nobody hears of it for the time being.
 #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> bool {
-    let mut guides = [Guide::default(); WATCHES];
+    let (one, mut many);
     let mut told = Told { by_grid: settings::nobody_fetches(), maps_ahead: populate::is_wanted(), ..Told::default() };
     if let Some(shared) = segment.and_then(|segment| segment.mappings.get(held.slot())) {
         protect::let_pages_go(held, &shared.letting_go);
-        let mut used = 0;
-        for watch in shared.watched() {
-            if let Some(guide) = guides.get_mut(used) {
-                *guide = Guide::of(watch, held.offset());
-                used += 1;
+        let guides: &[Guide] = match shared.watched() {
+            [] => &[],
+            [watch] => {
+                one = [Guide::of(watch, held.offset())];
+                &one
             }
-        }
-        let guides = guides.get(..used).unwrap_or_default();
+            watched => {
+                many = [Guide::default(); WATCHES];
+                many.iter_mut().zip(watched).for_each(|(guide, watch)| *guide = Guide::of(watch, held.offset()));
+                many.get(..watched.len()).unwrap_or_default()
+            }
+        };
         told = Told { guides, distance: shared.distance.load(Relaxed), ..told };
     }
     let mut failed = false;
