@@ -25,22 +25,14 @@ pub enum Target {
     At(c_int, *const c_char),
     Named(*const c_char),
     File(c_int),
+    /// At a path, or, if it is empty, the descriptor itself.
+    AtOrFile(c_int, *const c_char),
 }
 
 impl Target {
-    /// As execveat(2) takes it: with AT_EMPTY_PATH, and an empty path, the descriptor itself is meant.
-    ///
-    /// # Safety
-    /// As for that call.
-    pub unsafe fn at(folder: c_int, path: *const c_char, flags: c_int) -> Self {
-        if flags & libc::AT_EMPTY_PATH == 0 {
-            return Self::At(folder, path);
-        }
-        // SAFETY: the caller's promise.
-        match unsafe { sys::open_to_look(folder, path) } {
-            Err(sys::Error::ENOENT) => Self::File(folder),
-            _ => Self::At(folder, path),
-        }
+    /// As execveat(2) takes it.
+    pub fn at(folder: c_int, path: *const c_char, flags: c_int) -> Self {
+        if flags & libc::AT_EMPTY_PATH == 0 { Self::At(folder, path) } else { Self::AtOrFile(folder, path) }
     }
 }
 
@@ -53,8 +45,10 @@ pub unsafe fn with_program<T>(target: Target, look: impl FnOnce(c_int) -> T) -> 
     // SAFETY: the caller's promise.
     let opened = unsafe { open(target) };
     let file = match (&opened, target) {
-        (Some(file), _) => file.0,
-        (None, Target::File(file)) => file,
+        (Ok(file), _) => file.0,
+        (Err(_), Target::File(file)) => file,
+        // No file has an empty name: path_resolution(7).
+        (Err(sys::Error::ENOENT), Target::AtOrFile(file, _)) => file,
         _ => return None,
     };
     let mut interpreter;
@@ -83,45 +77,53 @@ fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
 
 /// # Safety
 /// As [`with_program`].
-unsafe fn open(target: Target) -> Option<sys::Descriptor> {
+unsafe fn open(target: Target) -> sys::Result<sys::Descriptor> {
     match target {
         // SAFETY: the kernel refuses what is no address.
-        Target::At(folder, path) => unsafe { sys::open_to_look(folder, path) }.ok(),
+        Target::At(folder, path) | Target::AtOrFile(folder, path) => unsafe { sys::open_to_look(folder, path) },
         // SAFETY: execvp(3) takes a C string.
         Target::Named(name) => unsafe { find(CStr::from_ptr(name)) },
-        Target::File(_) => None,
+        Target::File(_) => Err(sys::Error::ENOENT),
     }
 }
 
 /// As execvp(3) looks a name up in PATH.
 #[inline(never)] // As above.
-fn find(name: &CStr) -> Option<sys::Descriptor> {
+fn find(name: &CStr) -> sys::Result<sys::Descriptor> {
     unsafe extern "C" {
         fn getenv(name: *const c_char) -> *const c_char;
     }
     if name.to_bytes().contains(&b'/') {
         // SAFETY: a C string.
-        return unsafe { sys::open_to_look(libc::AT_FDCWD, name.as_ptr()) }.ok();
+        return unsafe { sys::open_to_look(libc::AT_FDCWD, name.as_ptr()) };
     }
     // SAFETY: a C string; the answer is null or one.
     let folders = unsafe {
         let value = getenv(c"PATH".as_ptr());
         if value.is_null() { c"/bin:/usr/bin" } else { CStr::from_ptr(value) }
     };
-    folders.to_bytes().split(|&byte| byte == b':').find_map(|folder| {
+    for folder in folders.to_bytes().split(|&byte| byte == b':') {
         let mut path = [0u8; PATH];
-        let mut rest = path.get_mut(..PATH - 1)?;
+        let mut rest = &mut path[..PATH - 1];
         for part in [if folder.is_empty() { b"." } else { folder }, b"/", name.to_bytes()] {
-            let (to, after) = core::mem::take(&mut rest).split_at_mut_checked(part.len())?;
+            // What cannot be looked at may be what is executed.
+            let parts = core::mem::take(&mut rest).split_at_mut_checked(part.len());
+            let (to, after) = parts.ok_or(sys::Error::ENAMETOOLONG)?;
             to.copy_from_slice(part);
             rest = after;
         }
         // SAFETY: the last byte of the buffer is zero.
-        let file = unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) }.ok()?;
+        let file = match unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) } {
+            Err(sys::Error::ENOENT | sys::Error::ENOTDIR) => continue,
+            opened => opened?,
+        };
         // A folder, or a file that is no program, is passed over.
-        let status = sys::file_status(file.0).ok()?;
-        (status.st_mode & libc::S_IFMT == libc::S_IFREG && status.st_mode & EXECUTABLE != 0).then_some(file)
-    })
+        let status = sys::file_status(file.0)?;
+        if status.st_mode & libc::S_IFMT == libc::S_IFREG && status.st_mode & EXECUTABLE != 0 {
+            return Ok(file);
+        }
+    }
+    Err(sys::Error::ENOENT)
 }
 
 #[cfg(test)]

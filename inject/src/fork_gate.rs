@@ -13,11 +13,15 @@ use crate::{owner, sys};
 /// a thread that waits here.
 const PATIENCE: u64 = 1000;
 
-/// How often one side yields before it sleeps between its looks.
-const YIELDS: u32 = 100;
+/// How many milliseconds a fork waits for those that other forks keep waiting.
+const COURTESY: u64 = 20;
 
-/// From the constructor: other handlers for forks come later, so that ours are the last before it and the first after it
-/// (pthread_atfork(3)), and no other waits in between.
+/// How often one side yields before it sleeps between its looks, and how often it looks at least.
+const YIELDS: u32 = 100;
+const LOOKS: u32 = 300;
+
+/// From the constructor: nearly all other handlers for forks come later, so that ours are the last before it and the first after
+/// it (pthread_atfork(3)), and no other waits in between. (Those of libraries that the program is linked with may come earlier.)
 pub fn begin() {
     // SAFETY: three functions that stay loaded. Without memory for them it is as without the gate.
     let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(note_child)) };
@@ -38,8 +42,12 @@ impl Shut {
             }
             entered
         };
-        if !wait_until(enter) {
-            GATE.enter();
+        if !enter() {
+            GATE.begin_waiting();
+            if !wait_until(PATIENCE, enter) {
+                GATE.enter();
+            }
+            GATE.end_waiting();
         }
         Self(quiet)
     }
@@ -62,20 +70,23 @@ impl Drop for Shut {
 }
 
 unsafe extern "C" fn before() {
+    // Threads that fork one after the other let those that wait go first.
+    wait_until(COURTESY, || !GATE.is_awaited());
     GATE.begin_fork();
     if cfg!(feature = "sabotage-forks-do-not-wait") {
         return;
     }
-    wait_until(|| GATE.is_quiet());
+    wait_until(PATIENCE, || GATE.is_quiet());
 }
 
 /// `false`: it has not come about in time.
-fn wait_until(is_so: impl Fn() -> bool) -> bool {
+fn wait_until(patience: u64, is_so: impl Fn() -> bool) -> bool {
     if is_so() {
         return true;
     }
     let (begun, mut looks) = (sys::milliseconds(), 0);
-    while sys::milliseconds().wrapping_sub(begun) <= PATIENCE {
+    // A process that has been stopped meanwhile has not waited.
+    while looks < LOOKS || sys::milliseconds().wrapping_sub(begun) <= patience {
         looks += 1;
         // Those who wait are many, and must not keep the processors from the one they wait for.
         if looks < YIELDS {
@@ -97,5 +108,8 @@ unsafe extern "C" fn in_parent() {
 /// In a child that libc has forked, before anything else runs there: the only thread.
 pub extern "C" fn note_child() {
     owner::note_child();
-    GATE.reset();
+    if !owner::is_established() {
+        // Else the kernel has done it, before an earlier handler of the program's could start a thread.
+        GATE.reset();
+    }
 }

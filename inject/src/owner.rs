@@ -22,8 +22,11 @@ struct Page {
     gate: Gate,
 }
 
-static WIPED: Page =
-    Page { word: AtomicU32::new(FORKED), process: AtomicI32::new(0), gate: Gate::new(AtomicU32::new(0)) };
+static WIPED: Page = Page {
+    word: AtomicU32::new(FORKED),
+    process: AtomicI32::new(0),
+    gate: Gate::new(AtomicU32::new(0), AtomicU32::new(0)),
+};
 
 /// The gate between this process's forks and its threads.
 pub static GATE: &Gate = &WIPED.gate;

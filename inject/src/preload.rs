@@ -15,6 +15,8 @@ const PRELOAD: usize = 4096;
 
 /// The same of most: stacks may be small, of handlers and of threads.
 const FEW_ENTRIES: usize = 256;
+const SOME_ENTRIES: usize = 512;
+const MANY_ENTRIES: usize = 1024;
 const SHORT_PRELOAD: usize = 1024;
 
 /// Bytes of the path of a library that is looked for.
@@ -35,10 +37,18 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
     match unsafe { entry(environment) } {
         // SAFETY: as above.
         Some((at, preload)) if has_runtime(preload) || unsafe { is_broken_by_library(target) } => unsafe {
-            if length(environment) < FEW_ENTRIES && VARIABLE.len() + preload.len() < SHORT_PRELOAD {
-                without_library::<FEW_ENTRIES, SHORT_PRELOAD>(environment, at, preload, execute)
-            } else {
-                without_library::<ENTRIES, PRELOAD>(environment, at, preload, execute)
+            let is_short = VARIABLE.len() + preload.len() < SHORT_PRELOAD;
+            match length(environment) {
+                ..FEW_ENTRIES if is_short => {
+                    without_library::<FEW_ENTRIES, SHORT_PRELOAD>(environment, at, preload, execute)
+                }
+                ..SOME_ENTRIES if is_short => {
+                    without_library::<SOME_ENTRIES, SHORT_PRELOAD>(environment, at, preload, execute)
+                }
+                ..MANY_ENTRIES if is_short => {
+                    without_library::<MANY_ENTRIES, SHORT_PRELOAD>(environment, at, preload, execute)
+                }
+                _ => without_library::<ENTRIES, PRELOAD>(environment, at, preload, execute),
             }
         },
         _ => execute(environment),

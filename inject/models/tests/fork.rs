@@ -19,7 +19,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 /// looks at their work, as a child's copy of it does, while it is under way.
 fn work_and_fork(worker_looks: bool, fork_waits: bool) {
     check(move || {
-        let parent = Arc::new((Gate::new(AtomicU32::new(0)), UnsafeCell::new(0)));
+        let parent = Arc::new((Gate::new(AtomicU32::new(0), AtomicU32::new(0)), UnsafeCell::new(0)));
         let others = parent.clone();
         let worker = thread::spawn(move || {
             let (gate, work) = &*others;

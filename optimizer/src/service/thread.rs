@@ -3,7 +3,7 @@
 use crate::link::PATIENCE_WHILE_STILL;
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use nix::unistd::gettid;
-use procfs::process::Process;
+use procfs::process::{Process, Task};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::*};
@@ -60,14 +60,17 @@ impl Thread {
         false
     }
 
-    /// Or waits for a processor, or for another thread of ours: no lock is held while storage is asked.
+    /// Or waits for a processor, or for another thread of ours that does either.
     fn is_at_work(&self) -> bool {
         let id = self.id.load(Relaxed);
-        if id == 0 {
-            return true;
-        }
-        let thread = Process::myself().and_then(|process| process.task_from_tid(id));
-        thread.and_then(|thread| thread.stat()).is_ok_and(|stat| stat.state == 'R') || waits_for_another(id)
+        let Ok(process) = Process::myself() else { return false };
+        let runs = |task: &Task| task.stat().is_ok_and(|stat| stat.state == 'R');
+        id == 0
+            || process.task_from_tid(id).is_ok_and(|task| runs(&task))
+            || waits_for_another(id)
+                && process
+                    .tasks()
+                    .is_ok_and(|tasks| tasks.flatten().any(|task| task.tid != gettid().as_raw() && runs(&task)))
     }
 }
 
@@ -96,21 +99,18 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_for_another_is_waited_for() {
+    fn one_that_waits_for_one_that_works_is_waited_for() {
+        let begun = Instant::now();
         let (answer, other) = channel::<()>();
+        let worker = std::thread::spawn(move || {
+            while begun.elapsed() < 2 * PATIENCE {}
+            drop(answer);
+        });
         let thread = Thread::start("convoy", move || {
             let _ = other.recv();
-        })
-        .unwrap();
-        let mut looks = 0;
-        let is_done = |look| {
-            looks += 1;
-            std::thread::sleep(look);
-            looks == 4 * LOOKS
-        };
-        assert!(thread.wait_until(Instant::now() - PATIENCE, is_done));
-        drop(answer);
-        assert!(thread.wait(Instant::now()));
+        });
+        assert!(thread.unwrap().wait(begun));
+        worker.join().unwrap();
     }
 
     #[test]

@@ -14,8 +14,9 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
 
-/// Between two looks of the waker: a wait that a user hardly notices, and work that a machine does not.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// Milliseconds between looks of the waker: waits that a user hardly notices, and work that a machine does not. Of several
+/// lengths, for who stops and continues the program by a clock of its own might have it stopped at each look.
+const BETWEEN_LOOKS: [u64; 4] = [37, 61, 89, 113];
 
 /// Stops us by the signal that stopped the program. Returns when we are continued: what does so for the group has continued
 /// the program, and what is for us alone is forwarded like all else.
@@ -69,16 +70,20 @@ fn wake(supervisor: Pid, ours: &Status, programs: &Status) -> ! {
     let posted = prctl::set_pdeathsig(Signal::SIGKILL).is_ok() && getppid() == supervisor && setsid().is_ok();
     // For those who look at the list of processes; nothing depends on it.
     let _ = prctl::set_name(c"precache-waker");
-    // The program is our sibling, and nobody reaps it while we look: its status is never another process's.
-    while posted && (!ours.is_stopped() || programs.is_stopped()) {
-        std::thread::sleep(BETWEEN_LOOKS);
-    }
-    if posted {
-        continue_as_itself(supervisor);
+    // The program is our sibling, and nobody reaps it while we look: its status is never another process's. The supervisor ends
+    // this when it goes on; until then it may be stopped once more.
+    for wait in BETWEEN_LOOKS.iter().cycle().take_while(|_| posted) {
+        if ours.is_stopped() && !programs.is_stopped() {
+            continue_as_itself(supervisor);
+        }
+        std::thread::sleep(Duration::from_millis(*wait));
     }
     // SAFETY: _exit(2) runs none of the supervisor's exit handlers.
     unsafe { libc::_exit(0) }
 }
+
+/// Fields between the state and the number of threads.
+const THREADS_AFTER_STATE: usize = 16;
 
 /// What a process does, open for reading again and again: proc_pid_stat(5).
 struct Status(File);
@@ -88,13 +93,19 @@ impl Status {
         File::open(format!("/proc/{pid}/stat")).map(Self)
     }
 
-    /// By a signal or a debugger.
+    /// By a signal or a debugger; as far as its first thread tells, and else it is taken for stopped.
     fn is_stopped(&self) -> bool {
-        let mut text = [0; 256];
+        let mut text = [0; 1024];
         let read = self.0.read_at(&mut text, 0).unwrap_or(0);
         // The name is anything in parentheses, and what follows has none.
-        let name = text[..read].iter().rposition(|byte| *byte == b')');
-        name.and_then(|end| text.get(end + 2)).is_some_and(|state| b"Tt".contains(state))
+        let mut parts = text[..read].rsplitn(2, |byte| *byte == b')');
+        let mut fields = parts.next().unwrap_or_default().split(|byte| *byte == b' ').skip(1);
+        match fields.next() {
+            Some(b"T" | b"t") => true,
+            // The threads, without those that have ended, of which the first is one.
+            Some(b"Z") => fields.nth(THREADS_AFTER_STATE).is_some_and(|threads| !matches!(threads, b"0" | b"1")),
+            _ => false,
+        }
     }
 }
 

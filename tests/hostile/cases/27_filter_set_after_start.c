@@ -1,5 +1,6 @@
 /* Expected: a program that forbids itself system calls, by a filter of its own or by strict mode, reads on afterwards what is
- * still closed, and dies by, or handles, a fault of its own; so does one whose filter is refused.
+ * still closed, and dies by, or handles, a fault of its own; so does one whose filter is refused. What it executes then fails as
+ * alone.
  * @not-detected the filter kills on the call by which the detector looks
  * @report the program forbids itself system calls */
 #include "hostile.h"
@@ -11,6 +12,15 @@
 #include <sys/syscall.h>
 
 static volatile unsigned char *base;
+
+static void put_in_force(struct sock_filter *filter, int length, int by_syscall)
+{
+	struct sock_fprog program = { length, filter };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		fail("no_new_privs");
+	if (by_syscall ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		fail("seccomp");
+}
 
 /* Kills whoever makes a call that reading needs no more. */
 static void forbid(int by_syscall)
@@ -25,11 +35,32 @@ static void forbid(int by_syscall)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
-	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		fail("no_new_privs");
-	if (by_syscall ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		fail("seccomp");
+	put_in_force(filter, sizeof filter / sizeof *filter, by_syscall);
+}
+
+/* Kills whoever opens a file, and executes what is no program. */
+static void execute_where_nothing_opens(int by_number)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	char *words[] = { "data", NULL };
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		put_in_force(filter, sizeof filter / sizeof *filter, 0);
+		if (by_number)
+			syscall(SYS_execveat, file_descriptor, "", words, environ, AT_EMPTY_PATH);
+		else
+			execveat(file_descriptor, "", words, environ, AT_EMPTY_PATH);
+		_exit(errno);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	printf("executed: %d\n", status);
 }
 
 static void handler(int signal, siginfo_t *info, void *context)
@@ -109,6 +140,8 @@ int main(int count, char **arguments)
 	in_child("filter by syscall", 1);
 	rendezvous();
 	in_child("strict", 2);
+	execute_where_nothing_opens(0);
+	execute_where_nothing_opens(1);
 	const char *ways[] = { "filter", "filter by syscall", "strict", "refused" };
 	for (int how = 0; how < 4; how++)
 		for (int flags = 0; flags < 4; flags++)
