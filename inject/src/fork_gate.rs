@@ -35,16 +35,9 @@ impl Shut {
     pub fn begin() -> Self {
         // A handler of the program's may fork, and would wait for its own thread.
         let quiet = sys::Quiet::begin();
-        let enter = || {
-            let entered = GATE.enter();
-            if !entered {
-                GATE.leave();
-            }
-            entered
-        };
-        if !enter() {
+        if !try_enter() {
             GATE.begin_waiting();
-            if !wait_until(PATIENCE, enter) {
+            if !wait_until(PATIENCE, try_enter) {
                 GATE.enter();
             }
             GATE.end_waiting();
@@ -55,11 +48,7 @@ impl Shut {
     /// The same without waiting, for signal context, too. `None`: a fork is under way.
     pub fn try_begin() -> Option<Self> {
         let quiet = sys::Quiet::begin();
-        if GATE.enter() {
-            return Some(Self(quiet));
-        }
-        GATE.leave();
-        None
+        try_enter().then(|| Self(quiet))
     }
 }
 
@@ -67,6 +56,15 @@ impl Drop for Shut {
     fn drop(&mut self) {
         GATE.leave();
     }
+}
+
+/// `false`: a fork is under way, and the thread does not count.
+fn try_enter() -> bool {
+    let entered = GATE.enter();
+    if !entered {
+        GATE.leave();
+    }
+    entered
 }
 
 unsafe extern "C" fn before() {
