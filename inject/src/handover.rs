@@ -13,6 +13,7 @@ use precache_contract::segment::{Refusal, Segment, Watch};
 use precache_contract::uninjected::Uninjected;
 
 /// The segment of this process; null before the first data file is mapped.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static SEGMENT: AtomicPtr<Segment> = AtomicPtr::new(core::ptr::null_mut());
 
 pub fn segment() -> Option<&'static Segment> {

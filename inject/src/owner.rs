@@ -32,6 +32,7 @@ static WIPED: Page = Page {
 pub static GATE: &Gate = &WIPED.gate;
 
 /// Whether the word counts.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static ESTABLISHED: AtomicBool = AtomicBool::new(false);
 
 fn word() -> Option<&'static AtomicU32> {

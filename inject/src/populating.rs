@@ -65,8 +65,16 @@ impl Trial {
 
     /// A reader has come to the checkpoint at `at`.
     pub fn arrive(&mut self, at: u64, now: u64) {
-        let Some(stretch) = self.under_way.iter_mut().find(|stretch| stretch.end == at && at != 0) else { return };
-        stretch.end = 0;
+        if let Some(stretch) = self.under_way.iter_mut().find(|stretch| stretch.end == at && at != 0) {
+            stretch.end = 0;
+            let stretch = *stretch;
+            self.measure(stretch, now);
+        }
+    }
+
+    /// The stretch has been read.
+    #[cold]
+    fn measure(&mut self, stretch: Stretch, now: u64) {
         let pace = u128::from(now.saturating_sub(stretch.begun)) * (1 << 20) / u128::from(stretch.bytes.max(1));
         let kind = stretch.kind;
         if let (Some(count), Some(samples)) = (self.counts.get_mut(kind), self.samples.get_mut(kind))

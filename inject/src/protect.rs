@@ -20,32 +20,43 @@ pub fn perform(held: &Held, action: Action) -> sys::Result<()> {
     }
     match action {
         Action::Open(span) => open(held, span),
-        Action::Close(span) => {
-            let (start, end) = (held.start() + span.start as usize, held.start() + span.end as usize);
-            let mut result = Ok(());
-            pins::each_unpinned(start, end, |from, to| {
-                if result.is_ok() {
-                    // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
-                    result = unsafe { sys::mprotect(from, to - from, libc::PROT_NONE) };
-                }
-            });
-            result
-        }
+        Action::Close(span) => close(held, span),
         Action::Guard(at) => {
-            let start = held.start() + at as usize;
-            pins::each_unpinned(start, start + PAGE as usize, |from, to| {
-                held.note_guard(at);
-                // SAFETY: as above; `arming` chooses guards for shared mappings alone.
-                let _ = unsafe { sys::guard_install(from, to - from) };
-            });
+            guard(held, at);
             Ok(())
         }
-        // SAFETY: as above.
+        // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
         Action::Lift(at) => unsafe { sys::guard_remove(held.start() + at as usize, PAGE as usize) },
     }
 }
 
+/// Protects a part of the held mapping, but for what is pinned.
+#[cold]
+fn close(held: &Held, span: Span) -> sys::Result<()> {
+    let (start, end) = (held.start() + span.start as usize, held.start() + span.end as usize);
+    let mut result = Ok(());
+    pins::each_unpinned(start, end, |from, to| {
+        if result.is_ok() {
+            // SAFETY: as above.
+            result = unsafe { sys::mprotect(from, to - from, libc::PROT_NONE) };
+        }
+    });
+    result
+}
+
+/// Guards the page at `at`, unless it is pinned.
+#[cold]
+fn guard(held: &Held, at: u64) {
+    let start = held.start() + at as usize;
+    pins::each_unpinned(start, start + PAGE as usize, |from, to| {
+        held.note_guard(at);
+        // SAFETY: as above; `arming` chooses guards for shared mappings alone.
+        let _ = unsafe { sys::guard_install(from, to - from) };
+    });
+}
+
 /// Gives a part of the held mapping the program's own protection.
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub fn open(held: &Held, span: Span) -> sys::Result<()> {
     let (start, length) = (held.start() + span.start as usize, (span.end - span.start) as usize);
     // SAFETY: `held` keeps the range mapped, and it was registered with this extent.

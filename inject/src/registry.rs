@@ -41,6 +41,8 @@ pub struct Description {
     pub method: Method,
 }
 
+/// Of its own page, as far as it goes: a slow reader's trip looks up anew each page that it touches.
+#[repr(align(4096))]
 pub struct Entry {
     lifecycle: Lifecycle,
     start: AtomicUsize,
@@ -66,12 +68,16 @@ pub struct Entry {
 // SAFETY: `curtain` and `trial` are only reached through `Turn`, of which one exists at a time; all else is atomic.
 unsafe impl Sync for Entry {}
 
+/// Each of its own page.
+const _: () = assert!(size_of::<Entry>() == precache_contract::PAGE as usize);
+
 static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
 
 /// Entries in use.
 static IN_USE: AtomicU32 = AtomicU32::new(0);
 
 /// How often a mapping has entered or left the table, or pages of one were closed.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
 impl Entry {

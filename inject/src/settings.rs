@@ -19,10 +19,10 @@ pub enum Protect {
 /// Whether pages are mapped ahead of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Populate {
+    Off,
+    On,
     /// Where that is faster, by trial.
     Auto,
-    On,
-    Off,
 }
 
 /// The settings that are not lists.
@@ -56,13 +56,14 @@ unsafe impl Sync for Text {}
 
 static TEXT: Text = Text(UnsafeCell::new(([0; CAPACITY], 0)));
 
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static STORE: Store = Store {
     ready: AtomicBool::new(false),
     settings: UnsafeCell::new(Settings {
         session: 0,
         supervisor: 0,
-        distance: 8 << 20,
-        min_file: 32 << 20,
+        distance: 0,
+        min_file: 0,
         protect: Protect::Auto,
         populate: Populate::Off,
         fetches: false,
@@ -85,6 +86,7 @@ pub unsafe fn read(value: &CStr) {
         *to = *from;
     }
     text.1 = value.len();
+    (settings.distance, settings.min_file) = (8 << 20, 32 << 20);
     let mut complete = (false, false);
     for (key, value) in entries(value) {
         match (key, number(value)) {

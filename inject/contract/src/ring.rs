@@ -63,7 +63,7 @@ impl What {
     }
 }
 
-#[repr(C)]
+#[repr(C, align(32))]
 struct Cell {
     sequence: AtomicU64,
     offset: AtomicU64,
@@ -77,9 +77,9 @@ struct Cell {
 /// queue: the cell at position `p` is free for it when `sequence == p - p % CELLS`, filled when one higher.
 #[repr(C)]
 pub struct Ring<const CELLS: usize = { CAPACITY as usize }> {
+    cells: [Cell; CELLS],
     head: AtomicU64,
     tail: AtomicU64,
-    cells: [Cell; CELLS],
 }
 
 /// An empty one, as zeroed memory is.
@@ -87,7 +87,7 @@ impl<const CELLS: usize> Default for Ring<CELLS> {
     fn default() -> Self {
         let word = || AtomicU64::new(0);
         let cell = |_| Cell { sequence: word(), offset: word(), mapping: word(), what: word() };
-        Self { head: word(), tail: word(), cells: core::array::from_fn(cell) }
+        Self { cells: core::array::from_fn(cell), head: word(), tail: word() }
     }
 }
 
@@ -96,6 +96,7 @@ impl<const CELLS: usize> Ring<CELLS> {
 
     /// Adds news. `false`: the ring is full, and the optimizer has not looked for a long time; or so many others were
     /// faster, or what stands there makes so little sense, that no end is in sight.
+    #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
     pub fn push(&self, news: News) -> bool {
         let mut position = self.head.load(Relaxed);
         for _ in 0..Self::CAPACITY {

@@ -310,16 +310,17 @@ impl Mapping {
     }
 }
 
-/// The whole.
+/// The whole. What most trips need lies in two pages, for a slow reader's trips look up anew each that they touch: in one the
+/// end of the ring, the counters and the first mapping.
 #[repr(C)]
 pub struct Segment {
     pub version: AtomicU32,
+    pub news: Ring,
     /// The futex by which a triggering trip wakes the optimizer.
     pub sleeper: Sleeper,
     pub token: AtomicU64,
     pub counters: Counters,
     pub mappings: [Mapping; MAPPINGS],
-    pub news: Ring,
 }
 
 impl Segment {

@@ -86,8 +86,12 @@ impl Curtain {
         let start = at - at % self.coarse();
         let cell = Span { start, end: start.saturating_add(self.coarse()) };
         let front = front.unwrap_or(u64::MAX);
-        let has_one = self.checkpoints.items().iter().any(|&c| cell.contains(c) && c != front);
-        if has_one || !self.is_another_tick(clock) {
+        let is_kept = |&c: &u64| cell.contains(c) && c != front;
+        // A reader leaves several trips in a cell: that the first one's is there need not be looked up for the next.
+        if self.kept.is_none_or(|kept| !is_kept(&kept)) {
+            self.kept = self.checkpoints.items().iter().copied().find(is_kept);
+        }
+        if self.kept.is_some() || !self.is_another_tick(clock) {
             return;
         }
         let start = match self.method {
@@ -114,11 +118,23 @@ impl Curtain {
 
     /// Opens the checkpoint that holds `at`, if there is one.
     pub(super) fn disarm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) {
+        if !self.open.covers(page(at)) {
+            // Nearly always it is the curtain, in front of a reader: there are none.
+            return;
+        }
         // Another thread opened it in the meantime, or nobody knows why the page is protected: it is opened in any case.
         let width = width_of(self.method);
-        if !self.take(|start| at.wrapping_sub(start) < width, apply) && self.open.covers(page(at)) {
+        if !self.take(|start| at.wrapping_sub(start) < width, apply) {
             apply(Action::Open(page(at)));
         }
+    }
+
+    /// A part has been closed: what lies in it is behind the curtain, and no checkpoint any more.
+    #[cold]
+    pub(super) fn forget_closed(&mut self) {
+        let (open, method, length) = (&self.open, self.method, self.length);
+        while self.checkpoints.take(|&start| !open.covers(span_of(method, start, length))).is_some() {}
+        self.kept = None;
     }
 
     /// Opens the checkpoints that begin in the span.
@@ -130,6 +146,7 @@ impl Curtain {
     fn take(&mut self, is_wanted: impl Fn(u64) -> bool, apply: &mut dyn FnMut(Action)) -> bool {
         let taken = self.checkpoints.take(|&start| is_wanted(start));
         if let Some(start) = taken {
+            self.kept = None;
             apply(match self.method {
                 Method::Mprotect => Action::Open(self.checkpoint(start)),
                 Method::Guard => Action::Lift(start),

@@ -20,6 +20,7 @@ pub struct Guide {
 
 impl Guide {
     /// From a watch in file offsets, for a protected part that begins at `start` of the file.
+    #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
     pub fn of(watch: &Watch, start: u64) -> Self {
         let relative = |offset: u64| offset.saturating_sub(start);
         let mut checkpoints = [u64::MAX; WATCHED];

@@ -78,6 +78,8 @@ pub struct Curtain {
     open: Spans,
     /// Start of each checkpoint in the open part.
     checkpoints: List<u64, CHECKPOINTS>,
+    /// One of them: that which was last found where a trip could have left another.
+    kept: Option<u64>,
     streams: Streams,
     /// What the last trip opened ahead of a reader whose order is known.
     ahead: Span,
@@ -110,6 +112,7 @@ impl Curtain {
             method,
             open: Spans::new(),
             checkpoints: List::new(0),
+            kept: None,
             streams: Streams::new(),
             ahead: Span { start: 0, end: 0 },
             recent: [u64::MAX; RECENT],
@@ -246,6 +249,7 @@ impl Curtain {
         let rearmed = self.rearmed;
         if self.open.insert(open, &self.recent, || clock.now() != rearmed, apply) {
             self.rearmed = clock.now();
+            self.forget_closed();
         }
         let front = match (is_backward, self.method) {
             // Where it comes to what others read, it would trip a second time for the same part.
@@ -293,6 +297,7 @@ impl Curtain {
     fn forget(&mut self) {
         self.open.forget();
         self.checkpoints.clear();
+        self.kept = None;
         self.streams.forget();
     }
 }

@@ -46,10 +46,11 @@ impl Curtain {
         }
         self.judged += 1;
         self.carried += u32::from(carried);
-        if self.judged < BLOCK {
-            return Verdict::Follow;
-        }
-        let now = clock.now();
+        if self.judged < BLOCK { Verdict::Follow } else { self.judge_block(clock.now(), apply) }
+    }
+
+    #[cold]
+    fn judge_block(&mut self, now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
         self.blocks += 1;
         let may_be_turns = 4 * self.near >= 3 * self.begun && self.blocks < TURNS;
         let random = self.carried < CARRIED && !may_be_turns || now == self.since;
@@ -84,6 +85,7 @@ impl Curtain {
 
     /// A sentinel has been hit while access is random: one that was hit some trips ago is protected again, or the curtain is
     /// to be drawn again (`false`).
+    #[cold]
     pub(super) fn rest_on(&mut self, at: u64, fallen: u64, now: u64, apply: &mut dyn FnMut(Action)) -> bool {
         let State::Resting { left, last, until } = self.state else { return false };
         if now >= until && (left <= 1 || at.abs_diff(last) == self.spacing()) {
@@ -98,6 +100,7 @@ impl Curtain {
         true
     }
 
+    #[cold]
     pub(super) fn draw_again(&mut self, apply: &mut dyn FnMut(Action)) {
         self.state = State::Drawn;
         self.blocks = 0;

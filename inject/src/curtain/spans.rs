@@ -109,6 +109,18 @@ impl Spans {
             }
             return false;
         }
+        self.insert_apart(wanted, recent, may_close, apply)
+    }
+
+    /// The same, wherever it lies.
+    #[cold]
+    fn insert_apart(
+        &mut self,
+        wanted: Span,
+        recent: &[u64],
+        may_close: impl FnOnce() -> bool,
+        apply: &mut dyn FnMut(Action),
+    ) -> bool {
         let mut whole = wanted;
         let mut closed = None;
         if self.0.is_full() && !self.0.items().iter().any(|span| span.touches(wanted)) {

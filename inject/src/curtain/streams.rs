@@ -92,7 +92,13 @@ impl Streams {
                 return Some(Carried { stream, from: at, to: at });
             }
         }
-        let jumping = streams().filter(|(_, s)| {
+        self.jump(at)
+    }
+
+    /// The stream that jumps to `at` as it jumped before.
+    #[cold]
+    fn jump(&mut self, at: u64) -> Option<Carried> {
+        let jumping = self.table.items().iter().enumerate().filter(|(_, s)| {
             let (predicted, tolerance) = s.predicted();
             // Among many streams one would fit by chance.
             s.stride != 0 && s.stamp + LATEST > self.clock && at.abs_diff(predicted) <= tolerance
@@ -107,6 +113,7 @@ impl Streams {
     }
 
     /// A new stream at `at`, if need be in the place of the one that has not moved for longest.
+    #[cold]
     pub fn begin(&mut self, at: u64) -> usize {
         let streams = self.table.items();
         let latest = streams.iter().max_by_key(|s| s.stamp);

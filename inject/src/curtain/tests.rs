@@ -89,16 +89,21 @@ fn method() -> impl Strategy<Value = Method> {
     prop_oneof![Just(Method::Mprotect), Just(Method::Guard)]
 }
 
+/// All over the mapping, or so close together that the same pages are met again.
+fn touches() -> impl Strategy<Value = Vec<usize>> {
+    prop_oneof![Just(5000usize), Just(300)].prop_flat_map(|pages| prop::collection::vec(0..pages, 1..600))
+}
+
 proptest! {
     /// What just tripped is accessible, and so are the pages of the trips shortly before.
     #[test]
     fn recent_pages_stay_open(
-        method in method(), distance in 1u64..300, touches in prop::collection::vec(0usize..5000, 1..600),
+        method in method(), distance in 1u64..300, touches in touches(),
         told in prop::collection::vec(0u64..5000, 0..3), known in any::<bool>(), is_backward in any::<bool>(),
-        is_exact in any::<bool>(), by_grid in any::<bool>(),
+        is_exact in any::<bool>(), by_grid in any::<bool>(), pace in prop_oneof![Just(500), Just(400_000)],
     ) {
         let mut machine = Machine::new(5000, distance, method);
-        machine.by_grid = by_grid;
+        (machine.by_grid, machine.pace) = (by_grid, pace);
         let told: Vec<_> = told.iter().map(|page| page * PAGE).collect();
         machine.guides.extend(known.then(|| Guide { is_exact, ..guide(is_backward, &told) }));
         let mut recent: Vec<usize> = Vec::new();
@@ -112,6 +117,12 @@ proptest! {
                 prop_assert!(!machine.blocked(page), "page {page} is protected again");
             }
             prop_assert!(machine.areas() <= 256, "{} areas", machine.areas());
+            let checkpoints = machine.curtain.checkpoints.items();
+            for &at in checkpoints {
+                prop_assert!(machine.blocked((at / PAGE) as usize), "the checkpoint at {at} is open");
+                prop_assert!(machine.curtain.open.covers(page(at)), "the checkpoint at {at} is behind the curtain");
+            }
+            prop_assert!(machine.curtain.kept.is_none_or(|kept| checkpoints.contains(&kept)));
         }
     }
 

@@ -17,6 +17,7 @@ const PERIOD: u64 = 20;
 const DESCRIPTORS: c_int = 256;
 
 /// Since when nobody listens; 0: somebody does.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static LOST: AtomicU64 = AtomicU64::new(0);
 static TRIED: AtomicU64 = AtomicU64::new(0);
 static TRYING: AtomicBool = AtomicBool::new(false);
@@ -27,6 +28,7 @@ pub fn is_due() -> bool {
 }
 
 /// The segment. A forked child that has none, as the optimizer could not be told of it, tries again now and then.
+#[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub fn served() -> Option<&'static Segment> {
     handover::segment().or_else(|| {
         let tries = has_rested() && !cfg!(feature = "sabotage-unserved-children-forgotten");

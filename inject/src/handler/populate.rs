@@ -12,6 +12,7 @@ use precache_contract::segment::Segment;
 const LONGEST: u64 = 8 << 20;
 
 /// The kernel does not know the call (Linux 5.14), or a security policy forbids it.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 fn wish() -> Populate {

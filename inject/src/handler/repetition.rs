@@ -14,6 +14,7 @@ const LIMIT: u64 = 100;
 const COUNT: u64 = 0xff;
 
 /// The last fault of each of some threads: a digest of it, and how often it has come.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static LAST: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 
 /// Takes note of a fault at `address`, and tells whether it has come too often. `frame`: where its handler's arguments lie,

@@ -50,7 +50,9 @@ pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
             let followed = follow(Some(segment), &held, &mut turn, at);
             let ahead = populate::choose(segment, &held, &mut turn, at, begun);
             drop(turn);
-            ahead.into_iter().for_each(|span| populate::map(segment, &held, span));
+            if let Some(span) = ahead {
+                populate::map(segment, &held, span);
+            }
             followed
         }
         Some(why) => {
@@ -169,6 +171,7 @@ fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> b
 }
 
 /// Lets go of the mapping, and counts why.
+#[cold]
 fn lift(segment: Option<&Segment>, held: &Held, turn: &mut Turn, why: Refusal) -> bool {
     if let Some(segment) = segment
         && !turn.curtain().is_lifted()
@@ -179,6 +182,7 @@ fn lift(segment: Option<&Segment>, held: &Held, turn: &mut Turn, why: Refusal) -
 }
 
 /// Lets a thread through while another moves the curtain.
+#[cold]
 fn open_step(held: &Held, at: u64) -> bool {
     let start = at / STEP * STEP;
     open_all(held, Span { start, end: (start + STEP).min(held.length() as u64) })
@@ -190,6 +194,7 @@ fn open_all(held: &Held, span: Span) -> bool {
 }
 
 /// Lets go of all mappings of this process; those at which another thread is at work follow at its next trip.
+#[cold]
 pub fn give_up(why: Refusal) {
     registry::each_overlapping(0, usize::MAX, |held| match held.try_turn() {
         Some(mut turn) => {
@@ -201,6 +206,7 @@ pub fn give_up(why: Refusal) {
 
 /// A forked child's first look at its inheritance: the curtains are drawn anew, and the optimizer hears of it, or is told
 /// later.
+#[cold]
 pub fn adopt() {
     disposition::reset_after_fork();
     pins::reset_after_fork();
@@ -233,6 +239,7 @@ pub fn adopt() {
 
 /// A fault whose mapping was unregistered by another thread while the signal was on its way: the access is tried
 /// again, if the kernel could make it now, or if the table has changed since `changes`.
+#[cold]
 fn was_ours(address: usize, is_write: bool, changes: u32) -> bool {
     registry::left_lately(address) && (sys::can_access(address, is_write) || registry::changes() != changes)
 }

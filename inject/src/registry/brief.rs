@@ -8,12 +8,14 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use precache_contract::segment::MAPPINGS;
 
 /// First byte and end of the mapping in each slot of the table. Empty: none.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static SPANS: [[AtomicUsize; 2]; MAPPINGS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAPPINGS];
 
 /// Slots that are looked at together.
 const FEW: usize = 4;
 
 /// Slots from this one on have never been used.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static TOP: AtomicUsize = AtomicUsize::new(0);
 
 /// All mappings ever armed lie between these.

@@ -10,6 +10,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use precache_contract::segment::{MAPPINGS, Method, Refusal};
 
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static TURNS: Turns = Turns::new(AtomicU64::new(0));
 const _: () = assert!(MAPPINGS <= u64::BITS as usize);
 
