@@ -7,5 +7,7 @@ fn main() {
     println!("cargo:rustc-link-arg=-Wl,-z,nodelete");
     // The two ends of the table of functions to look up (`next.rs`) are nobody else's.
     println!("cargo:rustc-link-arg=-Wl,-z,start-stop-visibility=hidden");
+    // Our functions call each other, and not one of a library in front of ours that would not be called without us.
+    println!("cargo:rustc-link-arg=-Wl,-Bsymbolic-functions");
     println!("cargo:rerun-if-changed=build.rs");
 }

@@ -6,6 +6,7 @@
 #[cfg(feature = "preload")]
 use crate::interpose::memory::preserving_errno;
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
 unsafe extern "C" {
@@ -35,14 +36,13 @@ impl Next {
 
     /// Its address; `None` when no library has it: errno then is ENOSYS, as of a call that the kernel lacks.
     #[inline(always)]
-    pub fn address(&self) -> Option<*mut c_void> {
-        let address = self.address.load(Acquire);
-        if address.is_null() { self.look_up() } else { Some(address) }
+    pub fn address(&self) -> Option<NonNull<c_void>> {
+        NonNull::new(self.address.load(Acquire)).or_else(|| self.look_up())
     }
 
     #[cold]
     #[inline(never)] // One copy is enough for all who ask.
-    fn look_up(&self) -> Option<*mut c_void> {
+    fn look_up(&self) -> Option<NonNull<c_void>> {
         // SAFETY: a C string and a handle that dlsym(3) defines.
         let address = unsafe { dlsym(NEXT, self.name.as_ptr().cast()) };
         self.address.store(address, Release);
@@ -50,7 +50,7 @@ impl Next {
             // SAFETY: the calling thread's own errno (errno(3)).
             unsafe { *libc::__errno_location() = libc::ENOSYS };
         }
-        (!address.is_null()).then_some(address)
+        NonNull::new(address)
     }
 }
 
@@ -83,7 +83,7 @@ pub type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut li
 /// The next `sigaction`. Looked up before the handler is installed, so that signal context finds it ready.
 pub fn sigaction() -> Option<Sigaction> {
     // SAFETY: sigaction(3) has this type in every libc.
-    SIGACTION.address().map(|address| unsafe { core::mem::transmute::<*mut c_void, Sigaction>(address) })
+    SIGACTION.address().map(|address| unsafe { core::mem::transmute::<NonNull<c_void>, Sigaction>(address) })
 }
 
 /// Defines an exported function that stands in front of the next one of its name. In the body, `next` is a function
@@ -109,7 +109,7 @@ macro_rules! interpose {
             let Some(address) = NEXT.address() else { return $missing };
             // SAFETY: the next function of this name has this type.
             let $next = unsafe {
-                core::mem::transmute::<*mut core::ffi::c_void, unsafe extern "C" fn($($type),*) -> $result>(address)
+                core::mem::transmute::<core::ptr::NonNull<core::ffi::c_void>, unsafe extern "C" fn($($type),*) -> $result>(address)
             };
             $body
         }

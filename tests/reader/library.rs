@@ -79,6 +79,23 @@ fn little_is_imported() {
     assert!(imported.is_subset(&allowed), "also imported: {:?}", imported.difference(&allowed).collect::<Vec<_>>());
 }
 
+/// A library in front of ours that has, say, a `vfprintf` of its own does not get to see those of the program's `fprintf`, as it
+/// would not without us.
+#[test]
+fn its_functions_are_not_bound_to_those_in_front_of_it() {
+    let (_home, library) = unpacked();
+    let output = Command::new("readelf").args(["--relocs", "--wide"]).arg(&library).output().expect("readelf starts");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    // Offset, info, type, the symbol's value and its name.
+    let bound: BTreeSet<_> =
+        text.lines().filter_map(|line| line.split_whitespace().nth(4)?.split('@').next()).collect();
+    assert!(bound.contains("dlsym"), "{text}");
+    let own = symbols(&library, "--defined-only");
+    let outside: Vec<_> = own.iter().filter(|name| bound.contains(name.as_str())).collect();
+    assert!(outside.is_empty(), "bound when it is loaded: {outside:?}");
+}
+
 /// Nothing in it, and so nothing that runs in signal context, uses thread-local storage: it has none, and reaches for
 /// nobody's past the C library (x86-64: by a segment register).
 #[test]

@@ -5,6 +5,7 @@
 use crate::next::Next;
 use crate::past_libc;
 use core::ffi::{c_int, c_long, c_void};
+use core::ptr::NonNull;
 use precache_contract::segment::Refusal;
 
 /// The next function's address, when what it is to load has been looked at.
@@ -12,7 +13,7 @@ fn before(next: &Next, is_past_us: bool) -> *mut c_void {
     if is_past_us {
         past_libc::note(Refusal::RawCalls);
     }
-    next.address().unwrap_or(core::ptr::null_mut())
+    next.address().map_or(core::ptr::null_mut(), NonNull::as_ptr)
 }
 
 extern "C" fn before_dlopen(_path: usize, flags: c_int) -> *mut c_void {

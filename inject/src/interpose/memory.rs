@@ -5,10 +5,16 @@ use crate::{advice, interpose, registry, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
 
-/// Advice that changes the mapping itself, so that the program manages it from then on: populating (Linux 5.14) stops with
-/// EFAULT at a protected page, a forked child does not have the mapping, guard regions (Linux 6.13) are the program's own.
-const CHANGING: [c_int; 5] =
-    [MADV_POPULATE_READ, MADV_POPULATE_WRITE, libc::MADV_DONTFORK, MADV_GUARD_INSTALL, MADV_GUARD_REMOVE];
+/// Whether advice of this number changes the mapping itself, so that the program manages it from then on: populating (Linux 5.14)
+/// stops with EFAULT at a protected page, a forked child does not have the mapping, guard regions (Linux 6.13) are the program's
+/// own.
+fn is_changing(number: c_int) -> bool {
+    matches!(
+        number,
+        MADV_POPULATE_READ | MADV_POPULATE_WRITE | libc::MADV_DONTFORK | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE
+    )
+}
+
 const MADV_POPULATE_READ: c_int = 22;
 const MADV_POPULATE_WRITE: c_int = 23;
 const MADV_GUARD_INSTALL: c_int = 102;
@@ -56,14 +62,14 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
 pub fn advise(address: *const c_void, length: usize, number: c_int, call: impl Fn() -> c_int + Copy) -> c_int {
     let (start, end) = (address as usize, (address as usize).saturating_add(length));
     let concerns_us =
-        registry::could_overlap(start, end) && (CHANGING.contains(&number) || registry::does_overlap(start, end));
+        registry::could_overlap(start, end) && (is_changing(number) || registry::does_overlap(start, end));
     if concerns_us { advise_armed(start, end, number, &move || call()) } else { call() }
 }
 
 #[cold]
 #[inline(never)] // One copy is enough for all who call this.
 fn advise_armed(start: usize, end: usize, number: c_int, call: &dyn Fn() -> c_int) -> c_int {
-    if CHANGING.contains(&number) {
+    if is_changing(number) {
         return change(Change::Other, start as *const c_void, end - start, call);
     }
     let result = call();
@@ -75,7 +81,7 @@ fn advise_armed(start: usize, end: usize, number: c_int, call: &dyn Fn() -> c_in
 
 /// process_madvise(2). What it changes is rarely this process, and never looked up.
 pub fn advise_process(number: c_int, call: impl FnOnce() -> isize) -> isize {
-    if CHANGING.contains(&number) { change(Change::Other, core::ptr::null(), usize::MAX, call) } else { call() }
+    if is_changing(number) { change(Change::Other, core::ptr::null(), usize::MAX, call) } else { call() }
 }
 
 /// shmat(2). In place of how much the segment comes to lie is not asked: that is rare.

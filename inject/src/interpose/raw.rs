@@ -129,7 +129,7 @@ extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long
     if is_ours || path_of(number, first, buffer).is_some() {
         core::ptr::null_mut()
     } else {
-        NEXT.address().unwrap_or(core::ptr::null_mut())
+        NEXT.address().map_or(core::ptr::null_mut(), core::ptr::NonNull::as_ptr)
     }
 }
 
@@ -236,7 +236,7 @@ unsafe extern "C" fn concerned(
 ) -> c_long {
     let Some(next) = NEXT.address() else { return -1 };
     // SAFETY: syscall(2) has this type, with as many words as any call takes.
-    let next = unsafe { core::mem::transmute::<*mut c_void, Syscall>(next) };
+    let next = unsafe { core::mem::transmute::<core::ptr::NonNull<c_void>, Syscall>(next) };
     // SAFETY: the program's own call.
     let call = move || unsafe { next(number, a, b, c, d, e, f) } as isize;
     let (address, length) = (a as *const c_void, b as usize);

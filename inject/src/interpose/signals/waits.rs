@@ -7,6 +7,7 @@ use crate::next::Next;
 use crate::sys::SignalSet;
 use crate::{interpose, settings};
 use core::ffi::{c_int, c_long, c_void};
+use core::ptr::NonNull;
 
 type Set = *const libc::sigset_t;
 type Time = *const libc::timespec;
@@ -50,7 +51,7 @@ static SIGSUSPEND: Next = Next::new(c"sigsuspend");
 fn suspend(mask: &libc::sigset_t) -> c_int {
     let Some(address) = SIGSUSPEND.address() else { return -1 };
     // SAFETY: sigsuspend(2) has this type.
-    unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(Set) -> c_int>(address)(mask) }
+    unsafe { core::mem::transmute::<NonNull<c_void>, unsafe extern "C" fn(Set) -> c_int>(address)(mask) }
 }
 
 /// Waits under a mask of the first 32 signals.
