@@ -298,9 +298,10 @@ impl Mapping {
     /// Whether a trip at this offset of the file can be heard of late: a reader that goes on as it did trips here, and nothing
     /// is to be requested. Such a trip goes into the ring and wakes nobody.
     pub fn is_quiet(&self, offset: u64) -> bool {
-        let distance = self.distance.load(Relaxed) / PAGE * PAGE;
-        let along = offset.wrapping_sub(self.offset.load(Relaxed));
-        let is_on_grid = || along.checked_rem(distance) == Some(0);
+        let is_on_grid = || {
+            let along = offset.wrapping_sub(self.offset.load(Relaxed));
+            along.checked_rem(self.distance.load(Relaxed) / PAGE * PAGE) == Some(0)
+        };
         self.watched().iter().any(|watch| watch.is_quiet(offset, is_on_grid))
     }
 

@@ -272,17 +272,27 @@ impl Curtain {
 
     /// Pushes `at` in at the front of the recent pages; returns where the one that fell out at the back leaves a sentinel.
     fn remember(&mut self, at: u64) -> u64 {
-        let sentinels = self.sentinels;
-        let known = self.recent.iter().position(|&page| page == at);
+        if self.recent.contains(&at) {
+            self.remember_again(at);
+            return u64::MAX;
+        }
         // As words: `copy_within` is a call of the C library's, whose code is in no cache by now.
-        let moved = |[first, second, third, fourth]: [u64; RECENT]| match known {
-            Some(0) => [at, second, third, fourth],
-            Some(1) => [at, first, third, fourth],
-            Some(2) => [at, first, second, fourth],
-            _ => [at, first, second, third],
-        };
-        (self.recent, self.sentinels) = (moved(self.recent), moved(sentinels));
-        if known.is_some() { u64::MAX } else { sentinels[RECENT - 1] }
+        let pushed = |[first, second, third, _]: [u64; RECENT]| [at, first, second, third];
+        let fallen = self.sentinels[RECENT - 1];
+        (self.recent, self.sentinels) = (pushed(self.recent), pushed(self.sentinels));
+        fallen
+    }
+
+    /// The same for one of them: none falls out.
+    #[cold]
+    fn remember_again(&mut self, at: u64) {
+        let place = self.recent.iter().position(|&page| page == at).unwrap_or(0);
+        for pages in [&mut self.recent, &mut self.sentinels] {
+            if let Some(front) = pages.get_mut(..=place) {
+                front.rotate_right(1);
+            }
+            pages[0] = at;
+        }
     }
 
     /// Whether a reader has gone on from the part between two points of the grid that holds `at`, and not leapt to it alone:

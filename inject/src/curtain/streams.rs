@@ -56,11 +56,13 @@ pub struct Streams {
     table: List<Stream, STREAMS>,
     /// Counts trips.
     clock: u32,
+    /// Place of the stream that tripped last.
+    latest: usize,
 }
 
 impl Streams {
     pub const fn new() -> Self {
-        Self { table: List::new(Stream::UNUSED), clock: 0 }
+        Self { table: List::new(Stream::UNUSED), clock: 0, latest: 0 }
     }
 
     /// Knows of none any more.
@@ -71,6 +73,19 @@ impl Streams {
     /// The stream that a trip at `at` carries on: the nearest behind it that could have come so far, or in front of it
     /// if the reader `is_backward`; else one that jumps here as it jumped before.
     pub fn carry_on(&mut self, at: u64, distance: u64, is_known: bool, is_backward: bool) -> Option<Carried> {
+        // Nearly always the reader that tripped last goes on to where it is awaited.
+        let is_awaited = |s: &&Stream| s.next == at && s.position < at && !is_backward;
+        if self.table.items().get(self.latest).filter(is_awaited).is_some() {
+            let carried = Carried { stream: self.latest, from: at, to: at };
+            self.trip(self.latest, at);
+            return Some(carried);
+        }
+        self.find(at, distance, is_known, is_backward)
+    }
+
+    #[inline(never)] // Apart from what runs at nearly all trips.
+    #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
+    fn find(&mut self, at: u64, distance: u64, is_known: bool, is_backward: bool) -> Option<Carried> {
         let streams = || self.table.items().iter().enumerate();
         // What is unknown is seen step by step: one that is missed is a jump.
         let far = if is_known { distance.max(STEP) } else { STEP };
@@ -131,6 +146,7 @@ impl Streams {
 
     fn trip(&mut self, stream: usize, at: u64) {
         self.clock = self.clock.wrapping_add(1).max(1);
+        self.latest = stream;
         if let Some(stream) = self.table.items_mut().get_mut(stream) {
             (stream.position, stream.run, stream.stamp) = (at, stream.run.saturating_add(1), self.clock);
         }
