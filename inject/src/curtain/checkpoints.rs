@@ -20,7 +20,7 @@ impl Curtain {
     pub(super) fn checkpoint_after(&self, at: u64, run: u32, told: &Told) -> u64 {
         // A reader just before a grid point, at a sentinel's first page, gets on to the one after.
         let from = at + STEP.min(self.distance) - 1;
-        let grid = (from / self.distance + 1).saturating_mul(self.distance);
+        let grid = floor(from, self.distance).saturating_add(self.distance);
         let next = match run {
             ..=STEPS => self.step_around(at).end,
             _ if self.distance == STEP => self.step_around(at).end,
@@ -33,7 +33,7 @@ impl Curtain {
 
     /// Where to open from for a reader that goes backward: what lies before is where it should trip next.
     pub(super) fn checkpoint_before(&self, at: u64, told: &Told) -> u64 {
-        let grid = at.saturating_sub(STEP.min(self.distance)) / self.distance * self.distance;
+        let grid = floor(at.saturating_sub(STEP.min(self.distance)), self.distance);
         grid.max(told.before(at)).min(at)
     }
 
@@ -83,15 +83,16 @@ impl Curtain {
         if at == u64::MAX {
             return;
         }
-        let start = at - at % self.coarse();
-        let cell = Span { start, end: start.saturating_add(self.coarse()) };
         let front = front.unwrap_or(u64::MAX);
-        let is_kept = |&c: &u64| cell.contains(c) && c != front;
         // A reader leaves several trips in a cell: that the first one's is there need not be looked up for the next.
-        if self.kept.is_none_or(|kept| !is_kept(&kept)) {
-            self.kept = self.checkpoints.items().iter().copied().find(is_kept);
+        if self.kept.is_some_and(|(cell, kept)| cell.contains(at) && kept != front) {
+            return;
         }
-        if self.kept.is_some() || !self.is_another_tick(clock) {
+        let start = floor(at, self.coarse());
+        let cell = Span { start, end: start.saturating_add(self.coarse()) };
+        let kept = self.checkpoints.items().iter().copied().find(|&c| cell.contains(c) && c != front);
+        self.kept = kept.map(|kept| (cell, kept));
+        if kept.is_some() || !self.is_another_tick(clock) {
             return;
         }
         let start = match self.method {
@@ -154,6 +155,12 @@ impl Curtain {
         }
         taken.is_some()
     }
+}
+
+/// The last multiple of `unit` up to `at`. A division takes as long as twenty other instructions, and nearly always the unit is a
+/// power of two.
+pub(super) fn floor(at: u64, unit: u64) -> u64 {
+    if unit.is_power_of_two() { at & !(unit - 1) } else { at - at % unit }
 }
 
 fn span_of(method: Method, at: u64, length: u64) -> Span {

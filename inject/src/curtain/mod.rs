@@ -29,7 +29,7 @@ mod random;
 mod spans;
 mod streams;
 
-use self::checkpoints::CHECKPOINTS;
+use self::checkpoints::{CHECKPOINTS, floor};
 pub use self::clock::Clock;
 pub use self::guide::{Guide, Told};
 use self::list::List;
@@ -78,8 +78,8 @@ pub struct Curtain {
     open: Spans,
     /// Start of each checkpoint in the open part.
     checkpoints: List<u64, CHECKPOINTS>,
-    /// One of them: that which was last found where a trip could have left another.
-    kept: Option<u64>,
+    /// One of them, and its cell: that which was last found where a trip could have left another.
+    kept: Option<(Span, u64)>,
     streams: Streams,
     /// What the last trip opened ahead of a reader whose order is known.
     ahead: Span,
@@ -209,7 +209,10 @@ impl Curtain {
             }
         }
         if told.distance >= PAGE {
-            self.distance = told.distance / PAGE * PAGE;
+            let distance = told.distance / PAGE * PAGE;
+            if distance != self.distance {
+                (self.distance, self.kept) = (distance, None);
+            }
         }
         self.disarm(at, apply);
         let guide = told.guide(at);
@@ -224,7 +227,7 @@ impl Curtain {
         });
         let run = self.streams.run(stream);
         let open = if told.by_grid {
-            Span { start: at - at % self.distance, end: self.checkpoint_after(at, u32::MAX, told) }
+            Span { start: floor(at, self.distance), end: self.checkpoint_after(at, u32::MAX, told) }
         } else if is_backward {
             Span { start: self.checkpoint_before(at, told), end: to.max(at + PAGE) }
         } else {
@@ -298,7 +301,8 @@ impl Curtain {
     /// Whether a reader has gone on from the part between two points of the grid that holds `at`, and not leapt to it alone:
     /// one that comes there later would trip for it a second time.
     fn went_on(&self, at: u64) -> bool {
-        let (start, end) = (at / self.distance * self.distance, (at / self.distance + 1).saturating_mul(self.distance));
+        let start = floor(at, self.distance);
+        let end = start.saturating_add(self.distance);
         start > 0 && self.open.covers(Span { start: start - PAGE, end: end.min(self.length) })
             || end < self.length && self.open.covers(Span { start, end: end + PAGE })
     }

@@ -122,7 +122,7 @@ proptest! {
                 prop_assert!(machine.blocked((at / PAGE) as usize), "the checkpoint at {at} is open");
                 prop_assert!(machine.curtain.open.covers(page(at)), "the checkpoint at {at} is behind the curtain");
             }
-            prop_assert!(machine.curtain.kept.is_none_or(|kept| checkpoints.contains(&kept)));
+            prop_assert!(machine.curtain.kept.is_none_or(|(cell, kept)| cell.contains(kept) && checkpoints.contains(&kept)));
         }
     }
 
