@@ -84,7 +84,10 @@ impl Worker {
             while let Ok(announcement) = self.announcements.try_recv() {
                 let id = announcement.id;
                 self.take_up(announcement, &mut feeders, &source);
-                lock(&self.unresolved).retain(|unresolved| unresolved.id != id);
+                let resolved: Vec<_> =
+                    lock(&self.unresolved).extract_if(.., |unresolved| unresolved.id == id).collect();
+                // Closed without the lock, for which the listener waits: a file system may be asked (FUSE flushes).
+                drop(resolved);
             }
             for progress in early.drain(..).chain(news.drain(..)).collect::<Vec<_>>() {
                 match feeders.get_mut(&progress.mapping) {
