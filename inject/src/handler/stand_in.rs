@@ -30,6 +30,9 @@ pub const fn concerns(signal: c_int) -> bool {
 /// Nothing stands in for SIGSEGV, which is the program's alone.
 static STANDS_BACK: AtomicBool = AtomicBool::new(false);
 
+/// SIGSTKFLT has stood for SIGSEGV in some mask.
+static IS_IN_USE: AtomicBool = AtomicBool::new(false);
+
 /// From now on SIGSEGV itself is what is blocked, or no longer.
 pub fn stand_back(stands_back: bool) {
     STANDS_BACK.store(stands_back, Release);
@@ -42,7 +45,11 @@ pub fn kernel_form(program: SignalSet) -> SignalSet {
         return program;
     }
     let others = program & !(SEGV | STOOD_FOR);
-    if program & SEGV != 0 { others | STOOD_FOR } else { others }
+    if program & SEGV == 0 {
+        return others;
+    }
+    IS_IN_USE.store(true, Relaxed);
+    others | STOOD_FOR
 }
 
 /// What the program finds blocked when these are. SIGSEGV itself is when it was blocked past us, or is pending.
@@ -61,6 +68,12 @@ pub fn change_form(how: c_int, program: SignalSet) -> SignalSet {
 /// Whether this mask, in the kernel's form, blocks SIGSEGV for the program.
 pub const fn blocks(kernel: SignalSet) -> bool {
     kernel & STOOD_FOR != 0
+}
+
+/// The calling thread's mask, in the kernel's form, if it may block SIGSEGV for the program. One that never did is not asked
+/// for: a program may have forbidden itself that call.
+pub fn blocking() -> Option<SignalSet> {
+    IS_IN_USE.load(Relaxed).then(sys::mask).filter(|&now| blocks(now))
 }
 
 /// Changes the calling thread's mask as the program wants; the answer is the one before, in its form too.

@@ -20,8 +20,7 @@ struct Inherited {
 impl Inherited {
     fn begin() -> Option<Self> {
         settings::get().filter(|_| !cfg!(feature = "sabotage-ours-is-inherited"))?;
-        let now = sys::mask();
-        let mask = stand_in::blocks(now).then(|| {
+        let mask = stand_in::blocking().map(|now| {
             let suspended = Suspended::begin();
             (sys::set_mask(stand_in::program_form(now)), suspended)
         });
@@ -60,10 +59,9 @@ fn spawn(attributes: *const posix_spawnattr_t, call: impl FnOnce(*const posix_sp
     if settings::get().is_none() || cfg!(feature = "sabotage-ours-is-inherited") {
         return call(attributes);
     }
-    let now = sys::mask();
     let ignored = Ignored::begin();
     // SAFETY: the program's own attributes.
-    let own = stand_in::blocks(now).then(|| unsafe { with_mask(attributes, stand_in::program_form(now)) }).flatten();
+    let own = stand_in::blocking().and_then(|now| unsafe { with_mask(attributes, stand_in::program_form(now)) });
     let result = call(own.as_ref().map_or(attributes, core::ptr::from_ref));
     super::memory::preserving_errno(|| drop(ignored));
     result

@@ -38,14 +38,15 @@ static void forbid(int by_syscall)
 	put_in_force(filter, sizeof filter / sizeof *filter, by_syscall);
 }
 
-/* Kills whoever opens a file, and executes what is no program. */
+/* Kills whoever opens a file or asks for its mask, and executes what is no program. */
 static void execute_where_nothing_opens(int by_number)
 {
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
 	char *words[] = { "data", NULL };
 	fflush(stdout);
