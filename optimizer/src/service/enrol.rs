@@ -1,5 +1,6 @@
 //! Datagrams as they come in: what was said, and the descriptor that came along.
 
+use super::sent::SentFile;
 use crate::link::incoming::{Incoming, Said};
 use crate::link::message::DATAGRAM;
 use nix::errno::Errno;
@@ -10,7 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 const MOST_FILES: usize = 253;
 
 pub enum Receipt {
-    Message(Said, Option<File>),
+    Message(Said, Option<SentFile>),
     /// No more for now.
     Nothing,
     /// The peer hung up, or cannot be understood.
@@ -43,7 +44,7 @@ struct Datagram {
     length: usize,
     /// No bytes are lacking. A descriptor may be: for want of places for it, here.
     is_whole: bool,
-    files: Vec<File>,
+    files: Vec<SentFile>,
 }
 
 /// Takes all descriptors that came, however many they are: those that nobody owns would stay open for ever. (nix shows
@@ -69,7 +70,7 @@ fn datagram(socket: &OwnedFd, buffer: &mut [u8]) -> Result<Datagram, Errno> {
             // SAFETY: the data of a message of this type are descriptors, which the kernel made for us in this call; as
             // many as its length tells.
             files.extend((0..bytes / size_of::<RawFd>()).map(|index| unsafe {
-                File::from_raw_fd(libc::CMSG_DATA(next).cast::<RawFd>().add(index).read_unaligned())
+                SentFile::new(File::from_raw_fd(libc::CMSG_DATA(next).cast::<RawFd>().add(index).read_unaligned()))
             }));
         }
         // SAFETY: as above.

@@ -3,6 +3,7 @@
 use super::enrol::{Receipt, receive};
 use super::files::Files;
 use super::reader::Reader;
+use super::sent::SentFile;
 use super::session::{Session, Sessions};
 use crate::link::incoming::{Incoming, Said};
 use crate::link::message::{Answer, Request};
@@ -18,7 +19,6 @@ use precache_contract::enrolment::{Enrolment, Kind};
 use precache_contract::segment::Refusal;
 use precache_contract::uninjected::Uninjected;
 use std::collections::HashMap;
-use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -52,7 +52,7 @@ struct Early {
     pid: i32,
     what: Enrolment,
     kind: Kind,
-    file: Option<File>,
+    file: Option<SentFile>,
 }
 
 pub struct Listener {
@@ -262,7 +262,7 @@ impl Listener {
         }
     }
 
-    fn enrol(&mut self, pid: i32, what: Enrolment, kind: Kind, file: Option<File>) {
+    fn enrol(&mut self, pid: i32, what: Enrolment, kind: Kind, file: Option<SentFile>) {
         let knows = self.sessions.is_open(what.session)
             || self.readers.iter().any(|reader| [what.parent, what.token].contains(&reader.token()));
         if !knows {

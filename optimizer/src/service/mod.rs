@@ -10,6 +10,7 @@ mod listener;
 mod lookout;
 mod reader;
 mod retainer;
+mod sent;
 mod session;
 mod thread;
 mod worker;

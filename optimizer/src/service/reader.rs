@@ -3,6 +3,7 @@
 use super::feeder::Supply;
 use super::files::Files;
 use super::ledger::Ledger;
+use super::sent::SentFile;
 use super::thread::Thread;
 use super::worker::{Announcement, Source, Unresolved, Use, Worker, lock};
 use crate::options::RunOptions;
@@ -141,7 +142,7 @@ impl Reader {
     }
 
     /// A mapping of the reader, of this file.
-    pub fn add(&self, what: &Enrolment, file: File) {
+    pub fn add(&self, what: &Enrolment, file: SentFile) {
         let Ok(slot) = u16::try_from(what.slot) else { return };
         self.announce(MappingId { slot, generation: what.generation }, Source::Sent(file));
     }

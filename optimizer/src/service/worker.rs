@@ -4,6 +4,7 @@ use super::feeder::{Feeder, Supply};
 use super::files::Files;
 use super::ledger::Ledger;
 use super::retainer::Retainer;
+use super::sent::SentFile;
 use crate::engine::{Account, Audience, DataFile, FileRecord, Pool};
 use crate::options::{Populate, RunOptions};
 use crate::progress::checkpoints::{Checkpoints, Listener, Registration, Shared, Tally};
@@ -12,7 +13,6 @@ use crossbeam::channel::Receiver;
 use precache_contract::ring::What;
 use precache_contract::segment::Method;
 use std::collections::HashMap;
-use std::fs::File;
 use std::sync::{Arc, Mutex, Weak};
 
 /// Progress of mappings that have not been announced yet is kept for them, up to so much.
@@ -47,7 +47,7 @@ pub struct Announcement {
 /// Where the mapped file comes from.
 pub enum Source {
     /// The reader sent its descriptor: the file system has to be asked about it, which may take long.
-    Sent(File),
+    Sent(SentFile),
     /// A parent's mapping.
     Known(Supply),
 }
@@ -55,7 +55,7 @@ pub enum Source {
 /// A mapping whose file the thread has not looked at yet: what a child that is forked meanwhile inherits.
 pub struct Unresolved {
     pub id: MappingId,
-    pub file: File,
+    pub file: SentFile,
 }
 
 /// The thread's side of a reader.
@@ -84,10 +84,7 @@ impl Worker {
             while let Ok(announcement) = self.announcements.try_recv() {
                 let id = announcement.id;
                 self.take_up(announcement, &mut feeders, &source);
-                let resolved: Vec<_> =
-                    lock(&self.unresolved).extract_if(.., |unresolved| unresolved.id == id).collect();
-                // Closed without the lock, for which the listener waits: a file system may be asked (FUSE flushes).
-                drop(resolved);
+                lock(&self.unresolved).retain(|unresolved| unresolved.id != id);
             }
             for progress in early.drain(..).chain(news.drain(..)).collect::<Vec<_>>() {
                 match feeders.get_mut(&progress.mapping) {
@@ -156,7 +153,7 @@ impl Worker {
             Source::Known(supply) => return Some(supply),
             Source::Sent(file) => file,
         };
-        match self.files.find_or_add(file, self.options.engine) {
+        match self.files.find_or_add(file.into_file(), self.options.engine) {
             Ok(file) => {
                 let account = self.ledger.account_of(&file.record);
                 let pool = self.files.pool_of(&file);
