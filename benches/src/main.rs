@@ -16,6 +16,7 @@ mod limits;
 mod machine;
 mod measure;
 mod mount;
+mod new_page;
 mod options;
 mod pairs;
 mod programs;
