@@ -2,9 +2,10 @@
  * that can have no library, with an environment of 300 variables. */
 #include "hostile.h"
 #include <signal.h>
+#include <sys/stat.h>
 
 enum { VARIABLES = 300 };
-static volatile int status_of_ldconfig;
+static volatile int status_of_stranger;
 static char *environment[VARIABLES + 100];
 
 static int execute(const char *program, char **words, char **with)
@@ -25,12 +26,27 @@ static void report(int signal)
 	_exit(execute("/bin/echo", words, environ) ? 1 : signal);
 }
 
-/* Linked statically everywhere. */
-static void link_anew(int signal)
+/* What is built for another C library cannot have ours. This one is made up, so nothing is executed in the end. */
+static void execute_stranger(int signal)
 {
-	char *words[] = { "ldconfig", "--help", NULL };
+	char *words[] = { "stranger", NULL };
 	(void)signal;
-	status_of_ldconfig = execute("/sbin/ldconfig", words, environment);
+	status_of_stranger = execute("./stranger", words, environment);
+}
+
+static void make_stranger(void)
+{
+	static char program[MIB];
+	static const char ours[] = "/lib64/ld-linux", theirs[] = "/lib/ld-musl-no";
+	FILE *from = fopen("/bin/echo", "r"), *to = fopen("stranger", "w");
+	size_t length = from ? fread(program, 1, sizeof program, from) : 0;
+	char *place = memmem(program, length, ours, sizeof ours - 1);
+	if (!to || !place)
+		fail("a program for another C library");
+	memcpy(place, theirs, sizeof theirs - 1);
+	fwrite(program, 1, length, to);
+	fclose(to);
+	chmod("stranger", 0755);
 }
 
 static void on_a_stack_of(size_t size, int signal, void (*handler)(int))
@@ -57,8 +73,9 @@ int main(int count, char **arguments)
 		environment[used++] = *entry;
 	for (int i = used; i < VARIABLES; i++)
 		asprintf(&environment[i], "VARIABLE_%d=%d", i, i);
-	on_a_stack_of(16384, SIGUSR1, link_anew);
-	printf("ldconfig: %d\n", status_of_ldconfig);
+	make_stranger();
+	on_a_stack_of(16384, SIGUSR1, execute_stranger);
+	printf("stranger: %d\n", status_of_stranger);
 	fflush(stdout);
 	on_a_stack_of(8192, SIGABRT, report);
 }
