@@ -3,7 +3,7 @@
 use super::enrol::{Receipt, receive};
 use super::files::Files;
 use super::reader::Reader;
-use super::sent::SentFile;
+use super::sent::{self, SentFile};
 use super::session::{Session, Sessions};
 use crate::link::incoming::{Incoming, Said};
 use crate::link::message::{Answer, Request};
@@ -91,6 +91,7 @@ impl Listener {
 
     /// Until there has been nothing to serve for `idle`.
     pub fn serve(mut self, idle: Duration) {
+        sent::get_ready();
         let mut busy = Instant::now();
         loop {
             self.partings.retain(|parting| !parting.is_finished());

@@ -11,6 +11,11 @@ use std::thread;
 /// The way to the thread that closes them; `None`: there is no thread to be had.
 static CLOSER: OnceLock<Option<Sender<File>>> = OnceLock::new();
 
+/// Starts that thread, before anybody is waited for.
+pub fn get_ready() {
+    CLOSER.get_or_init(start);
+}
+
 /// One of them: dropped, it is closed by a thread that does nothing else.
 pub struct SentFile(ManuallyDrop<File>);
 
