@@ -1,5 +1,5 @@
 //! Files that readers sent. A descriptor is not closed by whoever serves others: its file system may be asked (FUSE flushes
-//! at every close(2)), and may never answer.
+//! at every close(2)), and may never answer. While one does not, those that come after it stay open.
 
 use crossbeam::channel::{Sender, unbounded};
 use std::fs::File;
