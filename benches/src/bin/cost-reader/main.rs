@@ -1,8 +1,10 @@
 //! What precache costs a program, seen from inside it: trips, interposed calls, children. Run with and without precache; it
 //! prints numbers, and judges nothing.
 
+mod bare;
 mod calls;
 mod children;
+mod mapping;
 mod sleeper;
 mod trips;
 
