@@ -102,6 +102,8 @@ impl Retainer {
                 self.file.retention().released(self.holder, &part);
             }
         }
+        // What was cached before is not ours to drop, and how much memory there is takes eight files to tell.
+        self.passed.retain(|part| !self.file.kept.within(part).is_empty());
         if self.passed.is_empty() && self.file.retention().is_settled() {
             return;
         }
