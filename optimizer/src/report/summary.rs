@@ -116,7 +116,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::ReaderReport;
+    use crate::report::{ReaderReport, Refused};
 
     #[test]
     fn sizes_read_well() {
@@ -133,6 +133,20 @@ mod tests {
         assert!(told(vec![of(0), of(1)]).contains("1 forked process was not served"));
         assert!(told(vec![of(2), of(3)]).contains("5 forked processes were not served"));
         assert!(!told(vec![of(0)]).contains("not served"));
+    }
+
+    #[test]
+    fn of_many_programs_without_the_library_a_few_are_told_one_by_one() {
+        let told = |count| {
+            let program = |number| Refused { file: format!("/bin/{number}").into(), reason: "static".into() };
+            let uninjected = (0..count).map(program).collect();
+            SessionReport { loaded: true, uninjected, ..Default::default() }.shortcomings()
+        };
+        let of_programs =
+            |lines: &[String]| lines.iter().filter(|line| line.contains(": not accelerated: static")).count();
+        let (few, many) = (told(5), told(7));
+        assert!(of_programs(&few) == 5 && !few.concat().contains("other programs"), "{few:?}");
+        assert!(of_programs(&many) == 5 && many.concat().contains("2 other programs"), "{many:?}");
     }
 
     #[test]
