@@ -85,10 +85,19 @@ tools-miri: tools-build
 	@cargo +nightly miri --version > /dev/null 2>&1 || \
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 
-# Headers of libacl, what the tests look through, and the runtimes that they run.
-TEST_PACKAGES := acl attr binutils default-jdk-headless fuse3 gcc gdb golang-go libacl1-dev libc6-dev libeatmydata1 \
+# Headers of libacl, what the tests look through, and the runtimes and commands that they run.
+TEST_PACKAGES := acl attr binutils default-jdk-headless fuse3 gcc gdb git golang-go libacl1-dev libc6-dev libeatmydata1 \
 	libjemalloc2 lmdb-utils make musl-tools nodejs pkg-config procps python3 python3-lmdb python3-numpy python3-torch \
-	strace time util-linux util-linux-extra valgrind $(if $(filter x86_64,$(shell uname -m)),gcc-multilib)
+	python3-venv ripgrep sqlite3 strace time util-linux util-linux-extra valgrind \
+	$(if $(filter x86_64,$(shell uname -m)),gcc-multilib)
 tools-test:
 	@dpkg -s $(TEST_PACKAGES) > /dev/null 2>&1 || \
 	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y $(TEST_PACKAGES); }
+	-@$(MAKE) --no-print-directory $(FORMATS)/ready
+
+# Libraries of file formats, which Debian does not have: where PyPI cannot be reached, the tests say what they lack.
+FORMATS := $(or $(CARGO_TARGET_DIR),target)/formats
+$(FORMATS)/ready: tests/runtimes/requirements.txt
+	python3 -m venv $(FORMATS)
+	$(FORMATS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@

@@ -1,8 +1,10 @@
-//! Language runtimes, preloaded libraries and debuggers, as people have them: with both ways of protecting pages, with the
-//! optimizer killed at their first checkpoint, and with the detector of what signal context may not do, they leave behind
-//! what they leave behind without precache.
+//! Language runtimes, libraries of file formats, commands, preloaded libraries and debuggers, as people have them: with both
+//! ways of protecting pages, with the optimizer killed at their first checkpoint, and with the detector of what signal context
+//! may not do, they leave behind what they leave behind without precache.
 
+mod commands;
 mod debuggers;
+mod formats;
 mod go;
 mod java;
 mod node;
@@ -10,7 +12,7 @@ mod preloaded;
 mod pytorch;
 
 use precache_tests::detector::watched;
-use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::runs::{Left, METHODS, Program, Report};
 use precache_tests::storage::{flat_file, lacking, scratch};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -37,16 +39,22 @@ fn make(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The program with both methods, with the detector behind our library, and with an optimizer that dies; a short distance
-/// makes for many checkpoints. The reports are those of the runs with a whole one.
+/// Short, so that there are many checkpoints.
+const SPACED: [&str; 2] = ["--distance=1M", "--size=8M"];
+
+/// The program with an optimizer that dies, and as below.
 fn unnoticed<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<Report> {
     let program = Program::new(words);
     let alone = program.alone();
-    let spaced = ["--distance=1M", "--size=8M"];
-    program.must_outlive_its_optimizer(&alone, &spaced);
+    program.must_outlive_its_optimizer(&alone, &SPACED);
+    in_each_way(&program, &alone)
+}
+
+/// The program with both methods, and with the detector behind our library.
+fn in_each_way(program: &Program, alone: &Left) -> Vec<Report> {
     let watched = Program(watched(&program.0).expect("cc compiles the detector"));
-    let runs = METHODS.into_iter().map(|method| (&program, method)).chain([(&watched, METHODS[0])]);
-    runs.map(|(program, method)| program.must_be_as(&alone, &[&[method], &spaced[..]].concat())).collect()
+    let runs = METHODS.into_iter().map(|method| (program, method)).chain([(&watched, METHODS[0])]);
+    runs.map(|(program, method)| program.must_be_as(alone, &[&[method], &SPACED[..]].concat())).collect()
 }
 
 /// A C program or library of `programs/`.
