@@ -42,6 +42,8 @@ impl Programs {
         }
         let home = scratch.join("home");
         let unprepared = |why| ProgramError::Unprepared(scratch.to_owned(), why);
+        // Of a run as another user it would be that one's, whom nobody else trusts with what is executed.
+        let _ = fs::remove_dir_all(&home);
         fs::create_dir_all(&home).map_err(unprepared)?;
         let Some(name) = as_user else { return Ok(Self { folder: built, user: None, home }) };
 

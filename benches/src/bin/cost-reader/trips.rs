@@ -174,7 +174,7 @@ fn rest(pace: Duration) {
 /// The memory that the library shares with the optimizer.
 fn segment() -> Option<&'static Segment> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.contains("/memfd:precache"))?;
+    let line = maps.lines().find(|line| line.contains("/memfd:precache "))?;
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
     // SAFETY: never unmapped while the process lives, as long as a segment, and made of atomics.
