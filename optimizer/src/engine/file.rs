@@ -8,6 +8,7 @@ use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
 use super::residency::Residency;
+use super::trust::Trust;
 use super::walk::Walk;
 use super::ways::Way;
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
@@ -15,6 +16,7 @@ use crate::policy::retention::Retention;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::statfs::fstatfs;
+use precache_contract::PAGE;
 use std::fs::{self, File};
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
@@ -92,6 +94,7 @@ pub struct FileRecord {
     retention: Mutex<Retention>,
     /// So far it was looked what the kernel has evicted.
     reconciled: AtomicU64,
+    pub(super) trust: Trust,
     /// What could not be read.
     pub failures: Failures,
 }
@@ -160,9 +163,19 @@ impl DataFile {
         self.residency.is_cached(&self.file, chunk)
     }
 
-    /// The parts of a chunk that are not known to be cached.
+    /// The parts of a chunk that are not known to be cached, as far as that must be known (`Trust`).
     pub(super) fn lacking(&self, chunk: &Range<u64>) -> Vec<Range<u64>> {
-        self.residency.lacking(&self.file, chunk)
+        let pages = (chunk.end - chunk.start) / PAGE;
+        if let Some(page) = self.trust.sample(pages)
+            && self.residency.is_page_cached(&self.file, chunk.start + page * PAGE)
+        {
+            return Vec::new();
+        }
+        let lacking = self.residency.lacking(&self.file, chunk);
+        if self.residency != Residency::Unknown {
+            self.trust.note(chunk.end - chunk.start, lacking.is_empty());
+        }
+        lacking
     }
 
     /// Whether the chunk is known not to be cached as a whole.
@@ -251,6 +264,7 @@ impl FileRecord {
             origin: Instant::now(),
             retention: Mutex::default(),
             reconciled: AtomicU64::new(0),
+            trust: Trust::default(),
             residency,
             failures: Failures::default(),
         })

@@ -8,6 +8,7 @@ mod kept;
 mod lanes;
 mod pool;
 mod residency;
+mod trust;
 mod walk;
 mod ways;
 

@@ -304,8 +304,12 @@ impl Flight<'_> {
         if result.is_ok() {
             job.file.failures.end_row();
         }
+        let was_cached = job.file.residency.was_cached(bytes, now.saturating_sub(sent), has_waited);
+        if job.file.residency == Residency::Unknown {
+            job.file.trust.note(bytes, was_cached && result.is_ok());
+        }
         match result {
-            Ok(way) if job.file.residency.was_cached(bytes, now.saturating_sub(sent), has_waited) => {
+            Ok(way) if was_cached => {
                 job.account.cached.fetch_add(bytes, Relaxed);
                 if shows_rate {
                     job.file.filling.take_back(way, now);

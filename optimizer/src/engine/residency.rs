@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Linux 6.5; newer than the headers in use. The number is the same on all architectures.
@@ -59,6 +60,18 @@ impl Residency {
             }
             Self::CacheStat => cached_pages(file, chunk.clone()).is_ok_and(|cached| cached >= pages(chunk)),
             Self::Unknown => false,
+        }
+    }
+
+    /// Whether the page at `offset` is cached. Where nobody tells, it is read: that is a request if it is not.
+    pub fn is_page_cached(self, file: &File, offset: u64) -> bool {
+        match self {
+            Self::NoWait => matches!(no_wait(file, offset), Ok(1)),
+            Self::CacheStat => cached_pages(file, offset..offset + 1).is_ok_and(|cached| cached == 1),
+            Self::Unknown => {
+                let before = waits();
+                file.read_at(&mut [0], offset).is_ok_and(|read| read == 1) && waits() == before
+            }
         }
     }
 
