@@ -48,7 +48,7 @@ struct Store {
 // SAFETY: the cells are written by `read`, which runs once, in the constructor, and are read after `ready` is set.
 unsafe impl Sync for Store {}
 
-/// The value, and its length: apart from the rest, for all zeros take no room in the library's file.
+/// The value, and its length.
 struct Text(UnsafeCell<([u8; CAPACITY], usize)>);
 
 // SAFETY: as `Store`.

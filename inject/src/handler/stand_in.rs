@@ -70,10 +70,11 @@ pub const fn blocks(kernel: SignalSet) -> bool {
     kernel & STOOD_FOR != 0
 }
 
-/// The calling thread's mask, in the kernel's form, if it may block SIGSEGV for the program. One that never did is not asked
-/// for: a program may have forbidden itself that call.
+/// The calling thread's mask, in the kernel's form, if it may block SIGSEGV for the program. It is not asked for where nothing
+/// stands in for SIGSEGV in any mask: a program may have forbidden itself that call.
 pub fn blocking() -> Option<SignalSet> {
-    IS_IN_USE.load(Relaxed).then(sys::mask).filter(|&now| blocks(now))
+    let may_block = IS_IN_USE.load(Relaxed) && !STANDS_BACK.load(Acquire);
+    may_block.then(sys::mask).filter(|&now| blocks(now))
 }
 
 /// Changes the calling thread's mask as the program wants; the answer is the one before, in its form too.

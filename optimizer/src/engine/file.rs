@@ -8,6 +8,7 @@ use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
 use super::residency::Residency;
+use super::sent::SentFile;
 use super::trust::Trust;
 use super::walk::Walk;
 use super::ways::Way;
@@ -103,7 +104,7 @@ pub struct FileRecord {
 /// it goes with the last mapping.
 pub struct DataFile {
     pub record: Arc<FileRecord>,
-    pub(super) file: File,
+    pub(super) file: SentFile,
     mapping: OnceLock<Option<(MmapRaw, bool)>>,
 }
 
@@ -125,7 +126,7 @@ impl DataFile {
     /// The file behind a descriptor that a reader handed over; `known`, if it was there before. If an engine was asked
     /// for, no other is tried as long as it works.
     pub fn new(
-        file: File,
+        file: SentFile,
         known: Option<Arc<FileRecord>>,
         engine: Option<Way>,
         held: &Arc<Held>,
@@ -189,7 +190,7 @@ impl DataFile {
         for kept in self.kept.within(part) {
             let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
             let (offset, length) = (kept.start as i64, (kept.end - kept.start) as i64);
-            if posix_fadvise(&self.file, offset, length, advice).is_err() {
+            if posix_fadvise(&*self.file, offset, length, advice).is_err() {
                 continue;
             }
             for gone in self.residency.missing(&self.file, &kept, self.request()) {
@@ -205,7 +206,7 @@ impl DataFile {
     /// where the file cannot be mapped.
     pub(super) fn mapping(&self) -> Option<&(MmapRaw, bool)> {
         let map = || {
-            let mapping = MmapOptions::new().len(self.size as usize).map_raw_read_only(&self.file).ok()?;
+            let mapping = MmapOptions::new().len(self.size as usize).map_raw_read_only(&*self.file).ok()?;
             let advise = |advice| {
                 // SAFETY: advice on our own mapping, which nobody reads.
                 unsafe { libc::madvise(mapping.as_mut_ptr().cast(), mapping.len(), advice) == 0 }

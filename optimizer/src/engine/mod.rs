@@ -8,6 +8,7 @@ mod kept;
 mod lanes;
 mod pool;
 mod residency;
+pub mod sent;
 mod trust;
 mod walk;
 mod ways;
@@ -17,6 +18,7 @@ pub use file::{Account, DataFile, FileRecord, Identity};
 pub use kept::Held;
 pub use lanes::Lane;
 pub use pool::{Pool, Seat, Wish};
+pub use sent::SentFile;
 pub use ways::Way;
 
 use std::io;

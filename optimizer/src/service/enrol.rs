@@ -1,6 +1,6 @@
 //! Datagrams as they come in: what was said, and the descriptor that came along.
 
-use super::sent::SentFile;
+use crate::engine::SentFile;
 use crate::link::incoming::{Incoming, Said};
 use crate::link::message::DATAGRAM;
 use nix::errno::Errno;

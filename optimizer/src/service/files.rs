@@ -1,7 +1,7 @@
 //! The data files and the pools: one of each per file and per mount, whoever reads.
 
 use super::worker::lock;
-use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, Way};
+use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, SentFile, Way};
 use crate::memory::Memory;
 use crate::policy::retention::{AtWork, Holder};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -43,7 +43,7 @@ impl Files {
     /// its last mapping is gone; its record stays while someone has to report on it.
     ///
     /// Asks the file system, which may not answer for long: nothing is held meanwhile.
-    pub fn find_or_add(&self, file: File, engine: Option<Way>) -> io::Result<Arc<DataFile>> {
+    pub fn find_or_add(&self, file: SentFile, engine: Option<Way>) -> io::Result<Arc<DataFile>> {
         check(&file)?;
         let identity = Identity::of(&file)?;
         let size = file.metadata()?.len();

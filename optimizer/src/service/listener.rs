@@ -3,8 +3,8 @@
 use super::enrol::{Receipt, receive};
 use super::files::Files;
 use super::reader::Reader;
-use super::sent::{self, SentFile};
 use super::session::{Session, Sessions};
+use crate::engine::{SentFile, sent};
 use crate::link::incoming::{Incoming, Said};
 use crate::link::message::{Answer, Request};
 use crate::link::tell;
@@ -95,6 +95,7 @@ impl Listener {
         let mut busy = Instant::now();
         loop {
             self.partings.retain(|parting| !parting.is_finished());
+            sent::go_on();
             if !self.sessions.is_empty() || !self.readers.is_empty() || !self.partings.is_empty() {
                 busy = Instant::now();
             } else if busy.elapsed() >= idle {
@@ -289,7 +290,10 @@ impl Listener {
             (Kind::Reader, Some(file)) => {
                 let parent = self.readers.iter().find(|reader| reader.token() == what.parent);
                 match Reader::begin(pid, &file, what, parent, self.sessions.terms_of(what.session), &self.files) {
-                    Ok(reader) => self.readers.push(reader),
+                    Ok(reader) => {
+                        self.readers.push(reader);
+                        file.close_memory();
+                    }
                     Err(error) => {
                         self.note_trouble(what.session, format!("process {pid} cannot be served: {error:#}"));
                     }

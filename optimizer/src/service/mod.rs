@@ -10,7 +10,6 @@ mod listener;
 mod lookout;
 mod reader;
 mod retainer;
-mod sent;
 mod session;
 mod thread;
 mod worker;

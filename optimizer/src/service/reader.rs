@@ -3,9 +3,9 @@
 use super::feeder::Supply;
 use super::files::Files;
 use super::ledger::Ledger;
-use super::sent::SentFile;
 use super::thread::Thread;
 use super::worker::{Announcement, Source, Unresolved, Use, Worker, lock};
+use crate::engine::SentFile;
 use crate::options::RunOptions;
 use crate::progress::MappingId;
 use crate::progress::checkpoints::Shared;

@@ -226,7 +226,7 @@ fn in_parts(extents: &[Range<u64>]) -> Vec<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Pool;
+    use crate::engine::{Pool, SentFile};
 
     const MIB: u64 = 1 << 20;
 
@@ -242,7 +242,7 @@ mod tests {
     fn file(files: &Files) -> Arc<DataFile> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(64 * MIB).unwrap();
-        Arc::new(DataFile::new(file, None, None, &files.held).unwrap())
+        Arc::new(DataFile::new(SentFile::new(file), None, None, &files.held).unwrap())
     }
 
     fn window(number: u64) -> Range<u64> {

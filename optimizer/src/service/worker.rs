@@ -4,8 +4,7 @@ use super::feeder::{Feeder, Supply};
 use super::files::Files;
 use super::ledger::Ledger;
 use super::retainer::Retainer;
-use super::sent::SentFile;
-use crate::engine::{Account, Audience, DataFile, FileRecord, Pool};
+use crate::engine::{Account, Audience, DataFile, FileRecord, Pool, SentFile};
 use crate::options::{Populate, RunOptions};
 use crate::progress::checkpoints::{Checkpoints, Listener, Registration, Shared, Tally};
 use crate::progress::{MappingId, Progress, ProgressSource};
@@ -153,7 +152,7 @@ impl Worker {
             Source::Known(supply) => return Some(supply),
             Source::Sent(file) => file,
         };
-        match self.files.find_or_add(file.into_file(), self.options.engine) {
+        match self.files.find_or_add(file, self.options.engine) {
             Ok(file) => {
                 let account = self.ledger.account_of(&file.record);
                 let pool = self.files.pool_of(&file);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::SentFile;
 use crate::policy::pieces::FEW;
 
 const MIB: u64 = 1 << 20;
@@ -7,7 +8,7 @@ const MIB: u64 = 1 << 20;
 fn file(size: u64, way: Way) -> Arc<DataFile> {
     let file = tempfile::tempfile().unwrap();
     file.set_len(size).unwrap();
-    Arc::new(DataFile::new(file, None, Some(way), &Arc::default()).unwrap())
+    Arc::new(DataFile::new(SentFile::new(file), None, Some(way), &Arc::default()).unwrap())
 }
 
 fn lanes(cap: usize) -> Lanes {

@@ -105,7 +105,7 @@ fn shorter() -> std::io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::LARGEST_CHUNK;
+    use crate::engine::{LARGEST_CHUNK, SentFile};
     use std::sync::Arc;
 
     /// The chunks of a file one after the other, and how many have come.
@@ -139,7 +139,7 @@ mod tests {
         const SIZE: u64 = 8 * LARGEST_CHUNK;
         let file = tempfile::tempfile().unwrap();
         file.set_len(SIZE).unwrap();
-        let file = DataFile::new(file, None, Some(Way::Read), &Arc::default()).unwrap();
+        let file = DataFile::new(SentFile::new(file), None, Some(Way::Read), &Arc::default()).unwrap();
         let before = own_memory();
         let mut threads: Vec<Engines> = std::iter::repeat_with(Engines::default).take(64).collect();
         for way in Way::ALL {

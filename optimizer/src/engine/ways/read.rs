@@ -54,6 +54,7 @@ fn ask_for(file: &DataFile, chunk: &Range<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::SentFile;
     use crate::engine::ways::Way;
     use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
     use std::io::Write;
@@ -79,7 +80,7 @@ mod tests {
         file.write_all(&vec![1; SIZE as usize]).unwrap();
         file.sync_all().unwrap();
         posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
-        let file = DataFile::new(file, None, Some(Way::Read), &Arc::default()).unwrap();
+        let file = DataFile::new(SentFile::new(file), None, Some(Way::Read), &Arc::default()).unwrap();
         if file.lacking(&(0..SIZE)) != std::slice::from_ref(&(0..SIZE)) {
             return; // In memory only, or nobody tells.
         }
