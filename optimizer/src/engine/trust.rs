@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 const ENOUGH: u64 = 64 << 20;
 
 /// Of so many chunks one is looked at as a whole all the same: what was evicted in small pieces is found, too.
-const PERIOD: u64 = 8;
+const PERIOD: u64 = 32;
 
 #[derive(Default)]
 pub struct Trust {
