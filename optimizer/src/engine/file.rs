@@ -9,7 +9,7 @@ use super::filling::Filling;
 use super::kept::{Held, Kept};
 use super::residency::Residency;
 use super::sent::SentFile;
-use super::trust::Trust;
+use super::trust::{Look, Trust};
 use super::walk::Walk;
 use super::ways::Way;
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
@@ -166,10 +166,12 @@ impl DataFile {
 
     /// The parts of a chunk that are not known to be cached, as far as that must be known (`Trust`).
     pub(super) fn lacking(&self, chunk: &Range<u64>) -> Vec<Range<u64>> {
-        let pages = (chunk.end - chunk.start) / PAGE;
-        if let Some(page) = self.trust.sample(pages)
-            && self.residency.is_page_cached(&self.file, chunk.start + page * PAGE)
-        {
+        let is_there = match self.trust.look(chunk.end - chunk.start) {
+            Look::Whole => false,
+            Look::Page(page) => self.residency.is_page_cached(&self.file, chunk.start + page * PAGE),
+            Look::None => true,
+        };
+        if is_there {
             return Vec::new();
         }
         let lacking = self.residency.lacking(&self.file, chunk);

@@ -217,13 +217,24 @@ impl Inner {
         if only.is_some_and(|(file, _)| file.is_being_dropped()) {
             return None;
         }
+        let mut passed: Option<Job> = None;
         loop {
             let mut job = {
                 let mut state = self.lock();
+                if let Some(job) = &passed {
+                    state.lanes.land(job);
+                }
                 if !state.has_work() {
                     return None;
                 }
-                state.lanes.next(only)?
+                let Some(job) = state.lanes.next(only) else {
+                    if passed.is_some() {
+                        // The room that it made is for others.
+                        self.work.notify_one();
+                    }
+                    return None;
+                };
+                job
             };
             if only.is_none() {
                 job.file.wait_while_dropped();
@@ -237,7 +248,7 @@ impl Inner {
             // What is fetched is not told: where the storage is waited for, a fault more or less does not count, and the
             // reader's mapping ahead would make the kernel read on behind it.
             job.tell_cached();
-            self.land(&mut self.lock(), &job);
+            passed = Some(job);
         }
     }
 
@@ -364,37 +375,4 @@ impl Traffic for Flight<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn in_force(pool: &Pool) -> (usize, usize) {
-        let state = pool.inner.lock();
-        (state.asked, state.cap)
-    }
-
-    /// What a session asked for goes with it, whatever others do.
-    #[test]
-    fn wishes_count_as_long_as_their_sessions() {
-        let pool = Pool::default();
-        let other = pool.join(Wish { jobs: None, max_inflight: None });
-        assert_eq!(in_force(&pool), (0, DEFAULT_MAX_INFLIGHT));
-        let modest = pool.join(Wish { jobs: Some(2), max_inflight: Some(3) });
-        assert_eq!(in_force(&pool), (2, 2), "one is left for the readers");
-        drop(modest);
-        assert_eq!(in_force(&pool), (0, DEFAULT_MAX_INFLIGHT));
-        drop(other);
-    }
-
-    /// A bound that nobody gave is none for who asked for more.
-    #[test]
-    fn the_default_gives_way_to_what_is_asked_for() {
-        let pool = Pool::default();
-        let _plain = pool.join(Wish { jobs: None, max_inflight: None });
-        let many = pool.join(Wish { jobs: Some(200), max_inflight: None });
-        assert_eq!(in_force(&pool), (200, 200));
-        let _bounded = pool.join(Wish { jobs: None, max_inflight: Some(100) });
-        assert_eq!(in_force(&pool), (200, 97));
-        drop(many);
-        assert_eq!(in_force(&pool), (0, 98));
-    }
-}
+mod tests;

@@ -9,7 +9,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How old what is told of memory may be: eight files tell it, at each window of each reader.
+const FRESH: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 struct Known {
@@ -21,7 +24,9 @@ pub struct Files {
     known: Mutex<Known>,
     /// Bytes of all files that were fetched and not dropped.
     pub held: Arc<Held>,
-    pub memory: Memory,
+    memory: Memory,
+    /// What it allowed, and when.
+    budget: Mutex<Option<(Instant, u64)>>,
     at_work: Mutex<AtWork>,
     origin: Instant,
 }
@@ -32,6 +37,7 @@ impl Default for Files {
             known: Mutex::default(),
             held: Arc::default(),
             memory: Memory::here(),
+            budget: Mutex::default(),
             at_work: Mutex::default(),
             origin: Instant::now(),
         }
@@ -59,6 +65,19 @@ impl Files {
         }
         known.files.insert(identity, (Arc::downgrade(&file.record), Arc::downgrade(&file)));
         Ok(file)
+    }
+
+    /// Bytes of page cache that the data files may take, as memory allowed a moment ago.
+    pub fn budget(&self) -> u64 {
+        let known = *lock(&self.budget);
+        match known {
+            Some((when, bytes)) if when.elapsed() < FRESH => bytes,
+            _ => {
+                let bytes = self.memory.budget();
+                *lock(&self.budget) = Some((Instant::now(), bytes));
+                bytes
+            }
+        }
     }
 
     /// The reader of a mapping gets on. Returns how many do, of whatever file: they share the budget.

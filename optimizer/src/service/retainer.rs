@@ -143,7 +143,7 @@ impl Retainer {
     /// Bytes that may be fetched now without anything being dropped for them.
     pub fn room(&self) -> u64 {
         let coming = self.coming();
-        let free = self.bounds(self.files.memory.budget()).map(|(held, bound)| bound.saturating_sub(held + coming));
+        let free = self.bounds(self.files.budget()).map(|(held, bound)| bound.saturating_sub(held + coming));
         free.into_iter().min().unwrap_or(0)
     }
 
@@ -154,7 +154,7 @@ impl Retainer {
 
     /// Bytes of page cache that the data files may take.
     pub fn budget(&self) -> u64 {
-        self.files.memory.budget().min(self.limit)
+        self.files.budget().min(self.limit)
     }
 
     /// Of windows whose size is left to us, within this budget.
@@ -171,7 +171,7 @@ impl Retainer {
     /// Whether what is held and what is on its way exceed the budget, with room for a window that will be fetched while the
     /// reader has not yet let go of another: else the kernel makes that room, and takes what came first.
     fn is_short(&self) -> bool {
-        let memory = self.files.memory.budget();
+        let memory = self.files.budget();
         let budget = memory.min(self.limit);
         let next = if self.file.size > budget { self.longest_window(budget) } else { 0 };
         let leaving = self.file.retention().outstanding();
