@@ -9,7 +9,7 @@ use super::filling::Filling;
 use super::kept::{Held, Kept};
 use super::residency::Residency;
 use super::sent::SentFile;
-use super::trust::{Look, Trust};
+use super::trust::{LONG_PERIOD, PERIOD, Trust};
 use super::walk::Walk;
 use super::ways::Way;
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
@@ -17,7 +17,6 @@ use crate::policy::retention::Retention;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::statfs::fstatfs;
-use precache_contract::PAGE;
 use std::fs::{self, File};
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
@@ -164,16 +163,17 @@ impl DataFile {
         self.residency.is_cached(&self.file, chunk)
     }
 
-    /// The parts of a chunk that are not known to be cached, as far as that must be known (`Trust`).
-    pub(super) fn lacking(&self, chunk: &Range<u64>) -> Vec<Range<u64>> {
-        let is_there = match self.trust.look(chunk.end - chunk.start) {
-            Look::Whole => false,
-            Look::Page(page) => self.residency.is_page_cached(&self.file, chunk.start + page * PAGE),
-            Look::None => true,
-        };
-        if is_there {
-            return Vec::new();
+    /// Whether the page that stands for a stretch (`Trust`) is cached.
+    pub(super) fn keeps(&self, sample: u64) -> bool {
+        let is_cached = self.residency.is_page_cached(&self.file, sample);
+        if !is_cached {
+            self.trust.disappoint();
         }
+        is_cached
+    }
+
+    /// The parts of a chunk that are not known to be cached.
+    pub(super) fn lacking(&self, chunk: &Range<u64>) -> Vec<Range<u64>> {
         let lacking = self.residency.lacking(&self.file, chunk);
         if self.residency != Residency::Unknown {
             self.trust.note(chunk.end - chunk.start, lacking.is_empty());
@@ -267,7 +267,7 @@ impl FileRecord {
             origin: Instant::now(),
             retention: Mutex::default(),
             reconciled: AtomicU64::new(0),
-            trust: Trust::default(),
+            trust: Trust::new(if residency == Residency::Unknown { LONG_PERIOD } else { PERIOD }),
             residency,
             failures: Failures::default(),
         })

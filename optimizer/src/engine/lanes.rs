@@ -28,6 +28,9 @@ pub struct Job {
     pub chunk: Range<u64>,
     /// What of the chunk was missing when its turn came: the rest is somebody's who cached it before.
     pub lacking: Vec<Range<u64>>,
+    /// Where what is cached is trusted to go on, the chunk is a longer one, and the page here stands for it.
+    pub sample: Option<u64>,
+    lane: Lane,
     /// What lies around it is not wanted.
     is_exact: bool,
     /// The engine that the chunk was cut for.
@@ -169,18 +172,24 @@ impl Lanes {
     /// with `only`, nothing if it is of another file or for another engine.
     pub fn next(&mut self, only: Option<(&DataFile, Way)>) -> Option<Job> {
         while let Some(mut queue) = self.queues.pop_front() {
-            let (chunk, way) = self.cut(&queue);
+            let (mut chunk, way) = self.cut(&queue);
             let is_other = only.is_some_and(|(file, wanted)| !std::ptr::eq(&*queue.file, file) || way != wanted);
             if is_other || !self.has_room_for(&chunk) {
                 self.queues.push_front(queue);
                 return None;
             }
             let Some(extent) = queue.extents.front_mut() else { continue };
+            let stretch = chunk.start..chunk.end.max(extent.end.min((chunk.start / LARGEST_CHUNK + 1) * LARGEST_CHUNK));
+            let sample = queue.file.trust.sample(&chunk, &stretch);
+            if sample.is_some() {
+                chunk = stretch;
+            }
             extent.start = chunk.end.min(extent.end);
             if extent.is_empty() {
                 queue.extents.pop_front();
             }
-            let (file, account, is_exact) = (Arc::clone(&queue.file), Arc::clone(&queue.account), queue.has_gaps);
+            let (file, account) = (Arc::clone(&queue.file), Arc::clone(&queue.account));
+            let (lane, is_exact) = (queue.lane, queue.has_gaps);
             if !queue.extents.is_empty() {
                 self.queues.push_back(queue);
             }
@@ -189,7 +198,7 @@ impl Lanes {
             };
             if file.ended().is_none() && !self.flying.iter().any(covers) {
                 self.flying.push((Arc::as_ptr(&file), chunk.clone()));
-                return Some(Job { file, account, chunk, lacking: Vec::new(), is_exact, way });
+                return Some(Job { file, account, chunk, lacking: Vec::new(), sample, lane, is_exact, way });
             }
         }
         None
@@ -203,6 +212,16 @@ impl Lanes {
         } else if is_piece(&job.chunk) {
             let pieces = self.flying.iter().filter(|(_, chunk)| is_piece(chunk)).count();
             self.pieces.learn(job.bytes_lacking(), pieces, now);
+        }
+    }
+
+    /// The chunk is not cached after all: its turn comes again, in parts.
+    pub fn put_back(&mut self, job: Job) {
+        self.land(&job);
+        let Job { file, account, chunk, lane, is_exact: has_gaps, .. } = job;
+        match self.queues.iter_mut().find(|queue| queue.lane == lane) {
+            Some(queue) => queue.extents.push_front(chunk),
+            None => self.queues.push_front(Queue { lane, file, account, extents: [chunk].into(), has_gaps }),
         }
     }
 

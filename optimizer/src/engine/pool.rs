@@ -217,18 +217,19 @@ impl Inner {
         if only.is_some_and(|(file, _)| file.is_being_dropped()) {
             return None;
         }
-        let mut passed: Option<Job> = None;
+        let (mut passed, mut has_passed) = (None::<Job>, false);
         loop {
             let mut job = {
                 let mut state = self.lock();
-                if let Some(job) = &passed {
-                    state.lanes.land(job);
+                if let Some(job) = passed.take() {
+                    state.lanes.land(&job);
+                    has_passed = true;
                 }
                 if !state.has_work() {
                     return None;
                 }
                 let Some(job) = state.lanes.next(only) else {
-                    if passed.is_some() {
+                    if has_passed {
                         // The room that it made is for others.
                         self.work.notify_one();
                     }
@@ -239,7 +240,14 @@ impl Inner {
             if only.is_none() {
                 job.file.wait_while_dropped();
             }
-            job.lacking = job.file.lacking(&job.chunk);
+            if let Some(sample) = job.sample {
+                if !job.file.keeps(sample) {
+                    self.lock().lanes.put_back(job);
+                    continue;
+                }
+            } else {
+                job.lacking = job.file.lacking(&job.chunk);
+            }
             let cached = job.chunk.end - job.chunk.start - job.bytes_lacking();
             job.account.cached.fetch_add(cached, Relaxed);
             if !job.lacking.is_empty() {

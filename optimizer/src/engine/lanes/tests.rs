@@ -1,6 +1,8 @@
 use super::*;
 use crate::engine::SentFile;
 use crate::policy::pieces::FEW;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use std::fs::File;
 
 const MIB: u64 = 1 << 20;
 
@@ -137,5 +139,50 @@ fn no_more_requests_are_in_flight_than_may_be() {
             jobs.extend(lanes.next(None));
         }
         assert!(lanes.is_empty());
+    }
+}
+
+/// What is trusted to be cached comes in long stretches, as far as it is wanted, and in chunks after all where it is not.
+#[test]
+fn what_is_trusted_comes_in_stretches() {
+    // No device that reads ahead.
+    let memory = File::from(memfd_create("data", MFdFlags::empty()).unwrap());
+    memory.set_len(64 * MIB).unwrap();
+    let file = Arc::new(DataFile::new(SentFile::new(memory), None, Some(Way::Read), &Arc::default()).unwrap());
+    let chunk = file.request();
+    assert!(chunk < LARGEST_CHUNK);
+    file.trust.note(1 << 30, true);
+    let mut lanes = lanes(64);
+    let wanted = [MIB / 2..20 * MIB, 30 * MIB..30 * MIB + 3 * chunk];
+    lanes.append((0, 0, 0), &file, &Arc::default(), wanted.to_vec());
+    let (mut come, mut stretches) = (Vec::new(), 0);
+    while let Some(job) = lanes.next(None) {
+        let within = wanted.iter().find(|extent| extent.contains(&job.chunk.start)).unwrap();
+        assert!(job.chunk.end <= within.end && job.chunk.end <= (job.chunk.start / MIB + 1) * MIB);
+        match job.sample {
+            Some(page) => assert!(job.chunk.contains(&page)),
+            None => assert!(job.chunk.end - job.chunk.start <= chunk),
+        }
+        stretches += usize::from(job.sample.is_some());
+        if job.sample.is_some() && stretches == 5 {
+            file.trust.disappoint();
+            lanes.put_back(job);
+            continue;
+        }
+        if stretches == 5 {
+            assert!(job.sample.is_none());
+        }
+        lanes.land(&job);
+        come.push(job.chunk);
+    }
+    assert_eq!(stretches, 5);
+    let parts: Vec<_> =
+        wanted.iter().map(|extent| come.iter().filter(|part| extent.contains(&part.start)).cloned()).collect();
+    for (extent, parts) in wanted.iter().zip(parts) {
+        let end = parts.fold(extent.start, |at, part| {
+            assert_eq!(part.start, at);
+            part.end
+        });
+        assert_eq!(end, extent.end);
     }
 }
