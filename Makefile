@@ -22,10 +22,10 @@ test: tools-test
 soak: soak-rounds soak-operations
 
 # The hostile cases that go through rounds (64 threads on one checkpoint, memory replaced under those who trip in it, forks
-# from many threads), so many of each, natively and in every way under precache.
+# from many threads; ten times as many threads that end), so many of each, natively and in every way under precache.
 ROUNDS := 10000
 soak-rounds: tools-test
-	for case in 16_threads 18_address 22_fork; do \
+	for case in 16_threads 18_address 22_fork 30_ways; do \
 		HOSTILE_ROUNDS=$(ROUNDS) HOSTILE_PATIENCE=3600 \
 			cargo test --package precache-tests --test hostile -- $$case || exit 1; \
 	done
@@ -93,6 +93,7 @@ TEST_PACKAGES := acl attr binutils default-jdk-headless fuse3 gcc gdb git golang
 tools-test:
 	@dpkg -s $(TEST_PACKAGES) > /dev/null 2>&1 || \
 	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y $(TEST_PACKAGES); }
+	-$(call install,perf,linux-perf)
 	-@$(MAKE) --no-print-directory $(FORMATS)/ready
 
 # Libraries of file formats, which Debian does not have: where PyPI cannot be reached, the tests say what they lack.

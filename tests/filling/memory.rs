@@ -179,26 +179,22 @@ fn what_others_cached_stays_also_where_nobody_tells() {
     assert!(again.is_none_or(|again| again < 8 * MIB), "{again:?} bytes are fetched again: {:#}", report.0);
 }
 
-/// A memory cgroup of version 1, gone when this drops.
+/// A memory cgroup, gone when this drops.
 struct Group(PathBuf);
 
 impl Group {
     fn with_limit(bytes: u64) -> Option<Self> {
-        let own = fs::read_to_string("/proc/self/cgroup").expect("the kernel tells");
-        let Some((_, path)) = own.lines().find_map(|line| line.split_once(":memory:/")) else {
-            lacking("memory cgroup of version 1");
-            return None;
-        };
-        let root = PathBuf::from("/sys/fs/cgroup/memory");
-        let parent = if root.join(path).is_dir() { root.join(path) } else { root };
-        let folder = parent.join(format!("precache-test-{}", std::process::id()));
-        if fs::create_dir(&folder).is_err()
-            || fs::write(folder.join("memory.limit_in_bytes"), bytes.to_string()).is_err()
-        {
-            lacking("right to make a memory cgroup of version 1");
-            return None;
+        let made = groups().and_then(|(parent, limit)| {
+            let folder = parent.join(format!("precache-test-{}", std::process::id()));
+            fs::create_dir(&folder).ok()?;
+            // Dropped where it cannot have the limit.
+            let group = Self(folder);
+            fs::write(group.0.join(limit), bytes.to_string()).ok().map(|()| group)
+        });
+        if made.is_none() {
+            lacking("right to make a memory cgroup");
         }
-        Some(Self(folder))
+        made
     }
 
     /// The same command, in this group.
@@ -216,4 +212,18 @@ impl Drop for Group {
         // Its optimizer may live for a second more; then the group stays until the machine ends, empty.
         precache_tests::optimizer::wait_for("the group to be left", || fs::remove_dir(&self.0).is_ok());
     }
+}
+
+/// The folder that new groups are made in, and the name of their limit: cgroups of version 1, below the own one where that
+/// is seen, or of version 2, below the root, for a group that has processes hands nothing on (cgroups(7), "no internal
+/// processes").
+fn groups() -> Option<(PathBuf, &'static str)> {
+    let own = fs::read_to_string("/proc/self/cgroup").expect("the kernel tells");
+    if let Some((_, path)) = own.lines().find_map(|line| line.split_once(":memory:/")) {
+        let root = PathBuf::from("/sys/fs/cgroup/memory");
+        return Some((if root.join(path).is_dir() { root.join(path) } else { root }, "memory.limit_in_bytes"));
+    }
+    let root = PathBuf::from("/sys/fs/cgroup");
+    fs::write(root.join("cgroup.subtree_control"), "+memory").ok()?;
+    Some((root, "memory.max"))
 }

@@ -1,4 +1,4 @@
-//! gdb and strace, from the start or attached later; cores; valgrind.
+//! gdb, strace and perf, from the start or attached later; cores; valgrind.
 
 use crate::{MIB, compiled, data, has};
 use precache_tests::runs::{METHODS, Program, finish};
@@ -44,6 +44,17 @@ fn run_in_strace() {
     if has("strace", &["-V"]) {
         crate::unnoticed(["strace".into(), "-f".into(), "-o".into(), "/dev/null".into(), plain(), data()]);
         crate::unnoticed(["strace".into(), "-fo".into(), "/dev/null".into(), plain(), data(), "crash".into()]);
+    }
+}
+
+/// Its samples are taken in the handler, too, and the trips are faults that it counts.
+#[test]
+fn run_in_perf() {
+    if has("perf", &["--version"]) {
+        let record = ["perf", "record", "-q", "-e", "cpu-clock", "--call-graph", "fp", "-o", "/dev/null", "--"];
+        crate::unnoticed(record.into_iter().map(OsString::from).chain([plain(), data()]));
+        let count = ["perf", "stat", "-e", "page-faults", "-o", "/dev/null", "--"];
+        crate::unnoticed(count.into_iter().map(OsString::from).chain([plain(), data(), "crash".into()]));
     }
 }
 

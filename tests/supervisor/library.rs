@@ -5,9 +5,10 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use precache_tests::storage::lacking;
 use tempfile::TempDir;
 
-use crate::stage::{finish, supervisor};
+use crate::stage::{finish, supervisor, with_own_var_cache};
 
 /// The library that a program started by this command has in LD_PRELOAD, and whether it has it mapped.
 fn preloaded(command: &mut Command) -> (PathBuf, bool) {
@@ -62,20 +63,6 @@ fn set_mode(path: &Path, mode: u32) {
 /// Modes of the folders and the file: root's are for everybody to read, for what root starts may become another user.
 fn expected_modes() -> (u32, u32) {
     if nix::unistd::getuid().is_root() { (0o755, 0o555) } else { (0o700, 0o500) }
-}
-
-/// The same command where caches of the whole machine are kept on a file system of its own, mounted so.
-fn with_own_var_cache(command: &Command, how: &str) -> Command {
-    let mut apart = Command::new("unshare");
-    let script = format!("mount -t tmpfs -o mode=755,{how} tmpfs /var/cache && umask 077 && exec \"$@\"");
-    apart.args(["--mount", "sh", "-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => apart.env(name, value),
-            None => apart.env_remove(name),
-        };
-    }
-    apart
 }
 
 #[test]
@@ -202,6 +189,19 @@ fn no_home_is_needed() {
             command = with_own_var_cache(&command, "noexec");
         }
         expect_memory(&mut command);
+    }
+}
+
+/// Full, and read-only.
+#[test]
+fn where_nothing_can_be_written_it_is_kept_in_memory() {
+    if !nix::unistd::getuid().is_root() {
+        return lacking("root's rights, to mount file systems");
+    }
+    for how in ["size=64k", "ro"] {
+        let mut command = supervisor();
+        command.env("XDG_CACHE_HOME", "/var/cache");
+        expect_memory(&mut with_own_var_cache(&command, how));
     }
 }
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use precache_tests::storage::flat_file;
+use precache_tests::storage::{flat_file, lacking};
 use serde_json::Value;
 
-use crate::stage::{finish, supervisor};
+use crate::stage::{finish, supervisor, with_own_var_cache};
 
 /// What a report says of what was not done.
 fn reasons(report: &[u8]) -> Vec<String> {
@@ -153,4 +153,25 @@ fn a_report_that_cannot_be_written_is_told() {
     let finished = finish(supervisor().args(["--report", "/proc/absent/report", "sh", "-c", "exit 3"]));
     assert_eq!(finished.status.code(), Some(3));
     assert!(finished.stderr.contains("cannot write the report to \"/proc/absent/report\""), "{finished:?}");
+}
+
+/// What was there stays, and nothing else is left beside it.
+#[test]
+fn a_report_for_a_full_file_system_is_told() {
+    if !nix::unistd::getuid().is_root() {
+        return lacking("root's rights, to mount file systems");
+    }
+    let script = "cd /var/cache; echo before > report; head -c 1M /dev/zero > zeros 2> /dev/null; \
+                  trap 'cat report; ls; exit $status' EXIT; \
+                  \"$0\" --report /var/cache/report sh -c 'exit 3'; status=$?";
+    let mut shell = std::process::Command::new("sh");
+    // The library stays in memory.
+    shell.args(["-c", script]).arg(precache_tests::programs::precache_run()).env("XDG_CACHE_HOME", "/proc");
+    let finished = finish(&mut with_own_var_cache(&shell, "size=64k"));
+    assert_eq!(finished.status.code(), Some(3), "{finished:?}");
+    assert_eq!(finished.stdout, "before\nreport\nzeros\n");
+    assert!(
+        finished.stderr.contains("cannot write the report to \"/var/cache/report\": No space left"),
+        "{finished:?}"
+    );
 }

@@ -68,6 +68,20 @@ pub fn quietly<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     command
 }
 
+/// The same command where caches of the whole machine are kept on a file system of its own, mounted so.
+pub fn with_own_var_cache(command: &Command, how: &str) -> Command {
+    let mut apart = Command::new("unshare");
+    let script = format!("mount -t tmpfs -o mode=755,{how} tmpfs /var/cache && umask 077 && exec \"$@\"");
+    apart.args(["--mount", "sh", "-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => apart.env(name, value),
+            None => apart.env_remove(name),
+        };
+    }
+    apart
+}
+
 /// A running program under the supervisor, in a process group of its own.
 pub struct Running {
     pub child: Child,

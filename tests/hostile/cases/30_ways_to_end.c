@@ -90,7 +90,7 @@ int main(int count, char **arguments)
 	atexit(at_exit);
 	at_quick_exit(at_quick_exit_);
 	size_t before = 0;
-	for (long i = 0; i < 3000; i++) {
+	for (long i = 0; i < 10L * rounds(300); i++) {
 		pthread_t thread;
 		pthread_create(&thread, NULL, brief, (void *)(i * 37 % 1000 * 15 * PAGE));
 		pthread_join(thread, NULL);
