@@ -5,7 +5,7 @@ PROFILE := release
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: build demo test soak soak-rounds soak-operations sabotage miri bench fuzz tools-demo tools-test tools-bench tools-miri
+.PHONY: build demo test test-machine soak soak-rounds soak-operations sabotage miri bench fuzz tools-demo tools-test tools-machine tools-bench tools-miri
 
 build: tools-build
 	cargo build --$(PROFILE) --package precache --package precache-demos --package precache-benches
@@ -17,6 +17,11 @@ demo: tools-demo build
 # Everything, on real programs, real LMDBs and real FUSE mounts.
 test: tools-test
 	cargo test --workspace
+
+# What a test cannot have here without changing the machine for everybody (NFS, DAX, huge pages, memory that is not promised
+# twice), and another kernel: Debian's, without guard regions and cachestat, with cgroups of version 2. On x86-64.
+test-machine: tools-machine
+	tests/machine/run $(KERNEL)
 
 # What takes long, in two parts.
 soak: soak-rounds soak-operations
@@ -101,4 +106,19 @@ FORMATS := $(or $(CARGO_TARGET_DIR),target)/formats
 $(FORMATS)/ready: tests/runtimes/requirements.txt
 	python3 -m venv $(FORMATS)
 	$(FORMATS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# The emulator, the kernel with its modules, and what its guest needs.
+MACHINE_PACKAGES := busybox-static e2fsprogs nfs-kernel-server qemu-system-x86
+KERNEL := $(or $(CARGO_TARGET_DIR),target)/kernel
+tools-machine: tools-test
+	@dpkg -s $(MACHINE_PACKAGES) > /dev/null 2>&1 || { $(SUDO) apt-get update -q && \
+	$(SUDO) apt-get install -q -y --no-install-recommends $(MACHINE_PACKAGES); }
+	@$(MAKE) --no-print-directory $(KERNEL)/ready
+
+$(KERNEL)/ready:
+	mkdir -p $(KERNEL)
+	cd $(KERNEL) && rm -f linux-image-*.deb && \
+		apt-get download $$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p') && \
+		dpkg-deb -x linux-image-*.deb .
 	touch $@

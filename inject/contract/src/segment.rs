@@ -108,7 +108,9 @@ impl Refusal {
             Self::OptimizerStalled => "the optimizer did not keep up",
             Self::Random => "access follows no order that can be fetched ahead",
             Self::Changed => "the program changed the mapping itself",
-            Self::ProtectFailed => "the kernel refused to protect pages (vm.max_map_count, or a security policy)",
+            Self::ProtectFailed => {
+                "the kernel refused to protect pages (vm.max_map_count, huge pages, or a security policy)"
+            }
             Self::HandlerLost => "another SIGSEGV handler was installed past us",
             Self::Elf => "the file is a program or library",
             Self::SharedWritable => "the mapping is shared and writable",

@@ -52,7 +52,8 @@ impl Closers {
 
     fn hire(self: &Arc<Self>) -> bool {
         let closers = Arc::clone(self);
-        let is_there = thread::Builder::new().name("close".into()).spawn(move || closers.close_all()).is_ok();
+        let thread = thread::Builder::new().name("close".into()).stack_size(128 << 10);
+        let is_there = thread.spawn(move || closers.close_all()).is_ok();
         self.threads.fetch_add(is_there.into(), Relaxed);
         is_there
     }

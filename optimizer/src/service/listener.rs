@@ -239,7 +239,8 @@ impl Listener {
         if is_report {
             // It may be more than the socket holds, and the supervisor may read slowly or never: that is waited for
             // elsewhere. Without a thread it gets no answer, and says so.
-            self.partings.extend(std::thread::Builder::new().name("report".into()).spawn(parting));
+            let thread = std::thread::Builder::new().name("report".into()).stack_size(256 << 10);
+            self.partings.extend(thread.spawn(parting));
         } else {
             parting();
         }
