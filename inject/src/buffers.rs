@@ -10,6 +10,13 @@ const LONGEST: usize = 1024;
 const LOWEST: usize = 64 << 10;
 const HIGHEST: usize = 1 << 47;
 
+/// The words that a call is given first, as integers; none takes more with an address of a path or a structure among them.
+pub type Words = [usize; 5];
+
+/// Nothing that is given by its address alone, or by another word beside it, is longer: extended attributes and their lists
+/// (XATTR_SIZE_MAX, XATTR_LIST_MAX); paths are shorter (PATH_MAX), and what ioctl(2) encodes (14 bits).
+const REACH: usize = 64 << 10;
+
 /// All buffers of one call, as the program names them: they are looked at when they are asked for.
 #[derive(Clone, Copy)]
 pub struct Buffers(Kind);
@@ -23,6 +30,7 @@ enum Kind {
     /// With the address that it goes to or comes from, and its control data.
     Message(*const libc::msghdr),
     Messages(*const libc::mmsghdr, usize),
+    Words(*const Words),
 }
 
 impl Buffers {
@@ -72,6 +80,15 @@ impl Buffers {
         Self(Kind::Messages(messages, (count as usize).min(LONGEST)))
     }
 
+    /// What the words of a call point to, of whatever kind they are: none that is no address is the address of armed memory.
+    ///
+    /// # Safety
+    /// They must be there for as long as this is used.
+    #[inline(always)]
+    pub unsafe fn words(words: *const Words) -> Self {
+        Self(Kind::Words(words))
+    }
+
     /// Whether any of them may lie in an armed mapping: all that most calls ask.
     #[inline(always)]
     pub fn may_be_armed(self) -> bool {
@@ -83,6 +100,7 @@ impl Buffers {
                 Kind::Lists([one, other]) => may_list_be_armed(one.0, one.1) || may_list_be_armed(other.0, other.1),
                 Kind::Message(message) => may_message_be_armed(message),
                 Kind::Messages(..) => !registry::is_empty() && self.is_any_armed(),
+                Kind::Words(words) => (*words).iter().any(|&word| may_be_armed(word as *const c_void, REACH)),
             }
         }
     }
@@ -108,6 +126,7 @@ impl Buffers {
                 Kind::One(address, length) => one(address, length),
                 Kind::List(list, count) => each_of_list(list, count, &mut one),
                 Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &mut one)),
+                Kind::Words(words) => (*words).iter().for_each(|&word| one(word as *const c_void, REACH)),
                 Kind::Message(message) => {
                     slice(message, 1).iter().for_each(|message| each_of_message(message.0, &mut one))
                 }

@@ -34,6 +34,14 @@ impl Target {
     pub fn at(folder: c_int, path: *const c_char, flags: c_int) -> Self {
         if flags & libc::AT_EMPTY_PATH == 0 { Self::At(folder, path) } else { Self::AtOrFile(folder, path) }
     }
+
+    /// The path or name, or null.
+    pub fn name(self) -> *const c_char {
+        match self {
+            Self::At(_, name) | Self::Named(name) | Self::AtOrFile(_, name) => name,
+            Self::File(_) => core::ptr::null(),
+        }
+    }
 }
 
 /// Calls `look` with what the kernel will load: the program, or the one that interprets it. `None`: it cannot be opened, so exec

@@ -47,7 +47,8 @@ fn only_interposers_are_exported() {
          write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 vmsplice
          __write __pwrite64 __send __read __pread64
          mq_send mq_timedsend mq_receive mq_timedreceive msgsnd msgrcv
-         setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr
+         setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr
+         fstat fstat64 __fxstat __fxstat64 getcwd ioctl getdents64 poll connect bind setsockopt getsockopt system
          read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
          send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk
          process_vm_readv process_vm_writev getrandom
@@ -60,7 +61,7 @@ fn only_interposers_are_exported() {
          fopen fopen64 stat stat64 lstat lstat64 fstatat fstatat64 statx __xstat __xstat64 __lxstat __lxstat64 __fxstatat
          __fxstatat64 statfs statfs64 statvfs statvfs64 access faccessat opendir chdir readlink readlinkat realpath creat creat64
          mkdir mkdirat unlink unlinkat rmdir truncate truncate64 chmod remove fchmodat chown lchown fchownat utime utimes utimensat euidaccess
-         __readlink_chk __readlinkat_chk rename renameat link symlink
+         __readlink_chk __readlinkat_chk rename renameat renameat2 link linkat symlink symlinkat mkfifo freopen freopen64
          open open64 openat openat64 __open __open64 __open_2 __open64_2 __openat_2 __openat64_2",
     );
     assert_eq!(symbols(&library, "--defined-only"), interposers);

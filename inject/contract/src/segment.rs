@@ -119,7 +119,8 @@ impl Refusal {
             Self::Dying => "a fault of the program's own took its default action",
             Self::Blocked => "a SIGSEGV was sent to the program while it blocks it",
             Self::Executing => {
-                "the program starts another one while it ignores or blocks SIGSEGV, or one without its handlers"
+                "the program starts another one while it ignores or blocks SIGSEGV, without its handlers, or by arguments that \
+                 lie in the mapping"
             }
             Self::RawCalls => {
                 "the program makes system calls past libc (Go, io_uring) or binds libraries past us (RTLD_DEEPBIND, \

@@ -8,7 +8,7 @@ use crate::arming::prepare_for_call;
 use crate::buffers::Buffers;
 use crate::in_use::are_calls_watched;
 use crate::{interpose, registry};
-use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 
 /// Times that a call is made anew.
 const TRIES: u32 = 8;
@@ -105,8 +105,6 @@ one_buffer! {
     fn send(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int) -> isize;
     /// send(2).
     fn __send(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int) -> isize;
-    /// sendto(2).
-    fn sendto(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int, to: *const c_void, to_length: u32) -> isize;
     /// read(2).
     fn read(file: c_int, ; buffer: *mut c_void, length ;) -> isize;
     /// read(2).
@@ -127,10 +125,6 @@ one_buffer! {
     fn recv(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int) -> isize;
     /// recv(2).
     fn __recv_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int) -> isize;
-    /// recvfrom(2).
-    fn recvfrom(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int, from: *mut c_void, from_length: *mut u32) -> isize;
-    /// recvfrom(2).
-    fn __recvfrom_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int, from: *mut c_void, from_length: *mut u32) -> isize;
     /// getrandom(2).
     fn getrandom(; buffer: *mut c_void, length ;, flags: c_uint) -> isize;
     /// mq_send(3).
@@ -141,18 +135,6 @@ one_buffer! {
     fn mq_receive(queue: c_int, ; buffer: *mut c_void, length ;, priority: *mut c_uint) -> isize;
     /// mq_receive(3).
     fn mq_timedreceive(queue: c_int, ; buffer: *mut c_void, length ;, priority: *mut c_uint, until: *const libc::timespec) -> isize;
-    /// setxattr(2).
-    fn setxattr(path: *const c_char, name: *const c_char, ; value: *const c_void, length ;, flags: c_int) -> c_int;
-    /// setxattr(2).
-    fn lsetxattr(path: *const c_char, name: *const c_char, ; value: *const c_void, length ;, flags: c_int) -> c_int;
-    /// setxattr(2).
-    fn fsetxattr(file: c_int, name: *const c_char, ; value: *const c_void, length ;, flags: c_int) -> c_int;
-    /// getxattr(2).
-    fn getxattr(path: *const c_char, name: *const c_char, ; value: *mut c_void, length ;) -> isize;
-    /// getxattr(2).
-    fn lgetxattr(path: *const c_char, name: *const c_char, ; value: *mut c_void, length ;) -> isize;
-    /// getxattr(2).
-    fn fgetxattr(file: c_int, name: *const c_char, ; value: *mut c_void, length ;) -> isize;
 }
 
 /// Calls with one message of System V: its type is a word before its text, whose length is told.

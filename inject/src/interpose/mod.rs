@@ -20,3 +20,5 @@ pub mod programs;
 pub mod raw;
 pub mod signals;
 pub mod stdio;
+pub mod structures;
+pub mod words;

@@ -1,15 +1,18 @@
 //! Calls that execute programs: these inherit the mask and the ignored signals that the caller has set, and not what is
 //! in force in its place. What would not start with our library does not inherit it. And the fork that no handler is called for.
 
+use crate::arming::prepare_for_call;
+use crate::buffers::Buffers;
 use crate::executable::Target;
 use crate::handler::disposition::{Ignored, Suspended};
 use crate::handler::stand_in;
 use crate::preload::{self, List};
 use crate::sys::{self, SignalSet};
-use crate::{fork_gate, interpose, settings};
+use crate::{arming, fork_gate, interpose, registry, settings};
 use core::ffi::{c_char, c_int, c_short, c_void};
 use core::mem::MaybeUninit;
 use libc::posix_spawnattr_t;
+use precache_contract::segment::Refusal;
 
 /// While this exists, what the program set is in force.
 struct Inherited {
@@ -50,7 +53,21 @@ fn execute<T>(call: impl FnOnce() -> T) -> T {
 /// `target` and `environment` must be what execve(2) or its like take.
 pub unsafe fn execute_target(target: Target, environment: List, call: &dyn Fn(List) -> c_int) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { preload::with_environment(target, environment, &|environment| execute(|| call(environment))) }
+    let call =
+        || unsafe { preload::with_environment(target, environment, &|environment| execute(|| call(environment))) };
+    // SAFETY: the calling thread's own errno (errno(3)).
+    with_all_open(&call, |result| result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT)
+}
+
+/// Makes `call`, which fails before anything has happened if the kernel cannot read all that it is given (execve(2)): names,
+/// arguments and variables may lie in armed mappings.
+fn with_all_open(call: &dyn Fn() -> c_int, is_bad_address: impl Fn(c_int) -> bool) -> c_int {
+    let result = call();
+    if !is_bad_address(result) || registry::is_empty() {
+        return result;
+    }
+    arming::open_all(Refusal::Executing);
+    call()
 }
 
 /// The same for calls that take the mask for the program as an attribute: it is never in force here, where a handler of
@@ -139,7 +156,8 @@ macro_rules! with_attributes {
                     })
                 };
                 // SAFETY: the program's own target and environment.
-                unsafe { preload::with_environment($target, environment, &call) }
+                let call = || unsafe { preload::with_environment($target, environment, &call) };
+                with_all_open(&call, |result| result == libc::EFAULT)
             }
         }
     )*};
@@ -182,6 +200,10 @@ interpose! {
     /// popen(3), which executes its shell before it returns. (system(3) waits for its end: what it starts cannot be given
     /// what the caller must not have meanwhile.)
     fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void; missing core::ptr::null_mut(); |next| {
+        let words = [command as usize, 0, 0, 0, 0];
+        // SAFETY: they are there until this returns.
+        let buffers = unsafe { Buffers::words(&words) };
+        let _held = prepare_for_call(&buffers);
         // SAFETY: the program's own call.
         execute(|| unsafe { next(command, mode) })
     }

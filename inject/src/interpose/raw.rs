@@ -1,9 +1,9 @@
 //! syscall(2): libc's door to calls that it has no function for, or that a program wants to make by number. Those that
-//! have an interposer get here what they get there; all others pass through as if nothing were in between.
+//! have an interposer get here what they get there, and so do those that are given armed memory; all others pass through as if
+//! nothing were in between.
 
 use super::advice::{advise_file, read_ahead};
 use super::buffers::with;
-use super::files::LONGEST;
 use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
 use crate::buffers::Buffers;
@@ -62,9 +62,9 @@ pub unsafe extern "C" fn syscall() {
 }
 
 /// The address of the next `syscall`, if the call has nothing to do with us; else null.
-extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long) -> *mut c_void {
+extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> *mut c_void {
     if number == libc::SYS_clone3 && !registry::is_empty() {
-        before_clone(first as usize);
+        before_clone(a);
     }
     let is_one_buffer = matches!(
         number,
@@ -77,10 +77,16 @@ extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long
             | libc::SYS_mq_timedsend
             | libc::SYS_mq_timedreceive
     );
-    if is_one_buffer
-        && (are_calls_watched()
-            || registry::overlaps(buffer as usize, (buffer as usize).saturating_add(length as usize)))
-    {
+    if is_one_buffer && registry::overlaps(b, b.saturating_add(c)) {
+        return core::ptr::null_mut();
+    }
+    let is_left_as_it_is = matches!(
+        number,
+        libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork | libc::SYS_rt_sigreturn
+    );
+    let words = [a, b, c, d, e];
+    // SAFETY: they are there.
+    if !is_left_as_it_is && (are_calls_watched() || unsafe { Buffers::words(&words) }.may_be_armed()) {
         return core::ptr::null_mut();
     }
     let is_ours = matches!(
@@ -101,32 +107,29 @@ extern "C" fn pass(number: c_long, first: c_long, buffer: c_long, length: c_long
             | libc::SYS_getrandom
             | libc::SYS_msgsnd
             | libc::SYS_msgrcv
-            // Six calls, to set and to get.
-            | libc::SYS_setxattr
-            ..=libc::SYS_fgetxattr
-                | libc::SYS_mmap
-                | libc::SYS_munmap
-                | libc::SYS_mremap
-                | libc::SYS_mprotect
-                | libc::SYS_pkey_mprotect
-                | libc::SYS_madvise
-                | libc::SYS_process_madvise
-                | libc::SYS_mseal
-                | libc::SYS_shmat
-                | libc::SYS_fadvise64
-                | libc::SYS_readahead
-                | libc::SYS_mlock
-                | libc::SYS_mlock2
-                | libc::SYS_mlockall
-                | libc::SYS_remap_file_pages
-                | libc::SYS_io_uring_setup
-                | libc::SYS_io_setup
-                | libc::SYS_seccomp
-                | libc::SYS_prctl
-                | libc::SYS_execve
-                | libc::SYS_execveat
+            | libc::SYS_mmap
+            | libc::SYS_munmap
+            | libc::SYS_mremap
+            | libc::SYS_mprotect
+            | libc::SYS_pkey_mprotect
+            | libc::SYS_madvise
+            | libc::SYS_process_madvise
+            | libc::SYS_mseal
+            | libc::SYS_shmat
+            | libc::SYS_fadvise64
+            | libc::SYS_readahead
+            | libc::SYS_mlock
+            | libc::SYS_mlock2
+            | libc::SYS_mlockall
+            | libc::SYS_remap_file_pages
+            | libc::SYS_io_uring_setup
+            | libc::SYS_io_setup
+            | libc::SYS_seccomp
+            | libc::SYS_prctl
+            | libc::SYS_execve
+            | libc::SYS_execveat
     );
-    if is_ours || path_of(number, first, buffer).is_some() {
+    if is_ours {
         core::ptr::null_mut()
     } else {
         NEXT.address().map_or(core::ptr::null_mut(), core::ptr::NonNull::as_ptr)
@@ -150,42 +153,6 @@ fn sets_filter(operation: c_long) -> bool {
     [libc::SECCOMP_SET_MODE_STRICT, libc::SECCOMP_SET_MODE_FILTER].contains(&(operation as c_uint))
 }
 
-/// The path that a call is given, if it is one of those that are interposed (`paths`, `files`).
-#[inline(always)]
-fn path_of(number: c_long, first: c_long, second: c_long) -> Option<c_long> {
-    match number {
-        libc::SYS_open
-        | libc::SYS_stat
-        | libc::SYS_lstat
-        | libc::SYS_statfs
-        | libc::SYS_access
-        | libc::SYS_chdir
-        | libc::SYS_readlink
-        | libc::SYS_creat
-        | libc::SYS_mkdir
-        | libc::SYS_unlink
-        | libc::SYS_rmdir
-        | libc::SYS_truncate
-        | libc::SYS_chmod
-        | libc::SYS_chown
-        | libc::SYS_lchown
-        | libc::SYS_utime
-        | libc::SYS_utimes => Some(first),
-        libc::SYS_openat
-        | libc::SYS_newfstatat
-        | libc::SYS_statx
-        | libc::SYS_faccessat
-        | libc::SYS_faccessat2
-        | libc::SYS_readlinkat
-        | libc::SYS_mkdirat
-        | libc::SYS_unlinkat
-        | libc::SYS_fchmodat
-        | libc::SYS_fchownat
-        | libc::SYS_utimensat => Some(second),
-        _ => None,
-    }
-}
-
 /// What the kernel reads or fills for the call, if it is one with buffers.
 ///
 /// # Safety
@@ -193,9 +160,6 @@ fn path_of(number: c_long, first: c_long, second: c_long) -> Option<c_long> {
 #[inline(always)]
 unsafe fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
     let one = |address: c_long, length: c_long| Buffers::one(address as *const c_void, length as usize);
-    if let Some(path) = path_of(number, a, b) {
-        return Some(one(path, LONGEST as c_long));
-    }
     // SAFETY: the caller's promise.
     Some(unsafe {
         match number {
@@ -204,7 +168,6 @@ unsafe fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buf
             libc::SYS_getrandom => one(a, b),
             // Its type is a word before its text, whose length is told.
             libc::SYS_msgsnd | libc::SYS_msgrcv => one(b, c.saturating_add(size_of::<c_long>() as c_long)),
-            libc::SYS_setxattr..=libc::SYS_fgetxattr => one(c, d),
             libc::SYS_readv
             | libc::SYS_preadv
             | libc::SYS_preadv2
@@ -224,7 +187,7 @@ unsafe fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buf
     })
 }
 
-/// One of the calls of [`pass`], or any where there is no next `syscall`.
+/// One of the calls that [`pass`] keeps back, or any where there is no next `syscall`.
 unsafe extern "C" fn concerned(
     number: c_long,
     a: c_long,
@@ -240,9 +203,12 @@ unsafe extern "C" fn concerned(
     // SAFETY: the program's own call.
     let call = move || unsafe { next(number, a, b, c, d, e, f) } as isize;
     let (address, length) = (a as *const c_void, b as usize);
+    let words = [a, b, c, d, e].map(|word| word as usize);
+    // SAFETY: they are there until this returns.
+    let words = unsafe { Buffers::words(&words) };
     // SAFETY: lists and messages are the program's own, as the calls of the same name demand.
     if let Some(buffers) = unsafe { buffers_of(number, [a, b, c, d, e]) } {
-        return with(buffers, call) as c_long;
+        return with(words, || with(buffers, call)) as c_long;
     }
     // SAFETY: the program's own call, with all of its words.
     unsafe {
@@ -285,7 +251,7 @@ unsafe extern "C" fn concerned(
                 let target = Target::at(a as c_int, b as *const c_char, e as c_int);
                 execute_target(target, d as List, &call) as isize
             }
-            _ => call(),
+            _ => with(words, call),
         }) as c_long
     }
 }

@@ -42,7 +42,8 @@ int main(int count, char **arguments)
 		fail("open");
 	FILE *stream = fopen(put("/dev/null"), "r");
 	expect("fopen", stream != NULL);
-	stream = stream ? freopen("/dev/null", "r", stream) : NULL;
+	stream = stream ? freopen(put("/dev/zero"), "r", stream) : NULL;
+	expect("freopen", stream && getc(stream) == 0);
 	FILE *stream64 = fopen64(put("/dev/null"), "r");
 	expect("fopen64", stream64 != NULL);
 	int folder = openat(AT_FDCWD, put("/dev"), O_RDONLY);
@@ -89,6 +90,10 @@ int main(int count, char **arguments)
 	expect("rename", !rename(put(made), put(other)) && !access(other, F_OK));
 	expect("renameat", !renameat(folder, put(other), folder, put(made)) && !access(made, F_OK));
 	expect("link", !link(put(made), put(other)) && !remove(put(other)) && access(other, F_OK));
+	expect("linkat", !linkat(folder, put(made), folder, put(other), 0) && !unlink(other));
+	expect("renameat2", !renameat2(folder, put(made), folder, put(other), RENAME_NOREPLACE) && !rename(other, made));
+	expect("symlinkat", !symlinkat(put(made), folder, put(other)) && !lstat(other, &status) && S_ISLNK(status.st_mode) && !unlink(other));
+	expect("mkfifo", !mkfifo(put(other), 0600) && !stat(other, &status) && S_ISFIFO(status.st_mode) && !unlink(other));
 	expect("symlink", !symlink(put(made), put(other)) && !lstat(other, &status) && S_ISLNK(status.st_mode) && !unlink(other));
 	expect("unlink", !unlink(put(made)) && access(made, F_OK));
 	expect("mkdir", !mkdir(put(made), 0700) && !stat(made, &status) && S_ISDIR(status.st_mode));

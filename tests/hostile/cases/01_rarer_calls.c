@@ -1,14 +1,19 @@
 /* Expected: rarer calls that read memory of the mapping, or fill it, do what they do elsewhere: the address and the control
- * data of a message, queues, extended attributes, paths, and names of calls that headers declare for fortified programs or
- * for nobody; queues and attributes by number, too.
+ * data of a message, queues, extended attributes, structures, paths, and names of calls that headers declare for fortified
+ * programs or for nobody; by number, too.
  * @own-data
  * @counter lifted_for_calls 35 */
 #include "hostile.h"
+#include <dirent.h>
+#include <linux/magic.h>
 #include <mqueue.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 enum { LENGTH = 5000 };
@@ -157,6 +162,66 @@ static void attributes(void)
 	close(file);
 }
 
+static void structures(void)
+{
+	struct stat *status;
+	struct stat64 *status64;
+	struct statfs *system;
+	char *text;
+	int pair[2], folder = open("/dev", O_RDONLY | O_DIRECTORY), file = open("file", O_RDONLY);
+	if (pipe(pair) || write(pair[1], "four", 4) != 4)
+		fail("pipe");
+	expect("fstat", fstat(0, status = (void *)(to + fresh())), 0), expect("character", S_ISCHR(status->st_mode), 1);
+	expect("fstat64", fstat64(0, status64 = (void *)(to + fresh())), 0), expect("character", S_ISCHR(status64->st_mode), 1);
+	expect("stat", stat("/dev", status = (void *)(to + fresh())), 0), expect("folder", S_ISDIR(status->st_mode), 1);
+	expect("statfs", statfs("/proc", system = (void *)(to + fresh())), 0), expect("proc", system->f_type, PROC_SUPER_MAGIC);
+	expect("readlink", readlink("/proc/self/fd/0", text = (void *)(to + fresh()), PAGE), 9), expect("null", !memcmp(text, "/dev/null", 9), 1);
+	expect("realpath", realpath("/dev/../dev", text = (void *)(to + fresh())) == text && !strcmp(text, "/dev"), 1);
+	expect("getcwd", getcwd(text = (void *)(to + fresh()), PATH_MAX) == text && *text == '/', 1);
+	int *number = (int *)(to + fresh());
+	expect("ioctl", ioctl(pair[0], FIONREAD, number), 0), expect("waiting", *number, 4);
+	expect("getdents64", getdents64(folder, text = (void *)(to + fresh()), 8 * PAGE) > 0, 1);
+	expect("listxattr", listxattr("file", text = (void *)(to + fresh()), 2 * PAGE) > 0 && !strncmp(text, "user.", 5), 1);
+	expect("flistxattr", flistxattr(file, text = (void *)(to + fresh()), 2 * PAGE) > 0 && !strncmp(text, "user.", 5), 1);
+	expect("name", getxattr("file", (void *)put("user.a", 7), bytes, 0) > 0, 1);
+	struct pollfd wanted = { pair[0], POLLIN, 0 }, *polled = (void *)(to + (put(&wanted, sizeof wanted) - from));
+	expect("poll", poll(polled, 1, 0), 1), expect("ready", polled->revents, POLLIN);
+	close(pair[0]), close(pair[1]), close(folder), close(file);
+}
+
+static void sockets(void)
+{
+	struct sockaddr_un first = { AF_UNIX, "first" }, second = { AF_UNIX, "second" }, *whose;
+	int one = 1, in = socket(AF_UNIX, SOCK_DGRAM, 0), out = socket(AF_UNIX, SOCK_DGRAM, 0), size = sizeof *whose;
+	expect("bind", bind(in, (void *)put(&first, sizeof first), sizeof first), 0);
+	expect("bind", bind(out, (void *)put(&second, sizeof second), sizeof second), 0);
+	expect("setsockopt", setsockopt(in, SOL_SOCKET, SO_PASSCRED, put(&one, sizeof one), sizeof one), 0);
+	socklen_t *length = (void *)(to + (put(&(int){ sizeof one }, sizeof one) - from));
+	int *is_set = (void *)(to + fresh());
+	expect("getsockopt", getsockopt(in, SOL_SOCKET, SO_PASSCRED, is_set, length), 0), expect("set", *is_set == 1 && *length == 4, 1);
+	expect("sendto", sendto(out, bytes, LENGTH, 0, (void *)put(&first, sizeof first), sizeof first), LENGTH);
+	whose = (void *)(to + fresh()), length = (void *)(to + (put(&size, sizeof size) - from));
+	unsigned char *there = to + fresh();
+	expect("recvfrom", recvfrom(in, there, LENGTH, 0, (void *)whose, length), LENGTH);
+	same("recvfrom", there, LENGTH), expect("from", !strcmp(whose->sun_path, "second"), 1);
+	expect("connect", connect(out, (void *)put(&first, sizeof first), sizeof first), 0);
+	expect("send", send(out, bytes, 1, 0), 1);
+	close(in), close(out);
+}
+
+static void by_number(void)
+{
+	struct timespec moment = { 0, 1 };
+	char *text;
+	struct stat *status;
+	expect("uname", syscall(SYS_uname, text = (void *)(to + fresh())), 0), expect("Linux", !strcmp(text, "Linux"), 1);
+	expect("getcwd", syscall(SYS_getcwd, text = (void *)(to + fresh()), PATH_MAX) > 0 && *text == '/', 1);
+	expect("fstat", syscall(SYS_fstat, 0, status = (void *)(to + fresh())), 0), expect("character", S_ISCHR(status->st_mode), 1);
+	expect("nanosleep", syscall(SYS_nanosleep, put(&moment, sizeof moment), NULL), 0);
+	expect("readlink", syscall(SYS_readlink, put("/proc/self/fd/0", 16), text = (void *)(to + fresh()), PAGE), 9);
+	expect("getrandom", syscall(SYS_getrandom, to + fresh(), (long)LENGTH, 0L), LENGTH);
+}
+
 static void other_names(void)
 {
 	int memory = memfd_create("names", 0), pair[2];
@@ -200,6 +265,9 @@ int main(int count, char **arguments)
 	queues();
 	rendezvous();
 	attributes();
+	structures();
+	sockets();
+	by_number();
 	other_names();
 	return 0;
 }
