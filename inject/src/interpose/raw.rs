@@ -66,30 +66,28 @@ extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: us
     if number == libc::SYS_clone3 && !registry::is_empty() {
         before_clone(a);
     }
-    let is_one_buffer = matches!(
-        number,
-        libc::SYS_read
-            | libc::SYS_pread64
-            | libc::SYS_write
-            | libc::SYS_pwrite64
-            | libc::SYS_sendto
-            | libc::SYS_recvfrom
-            | libc::SYS_mq_timedsend
-            | libc::SYS_mq_timedreceive
-    );
-    if is_one_buffer && registry::overlaps(b, b.saturating_add(c)) {
-        return core::ptr::null_mut();
-    }
-    let is_left_as_it_is = matches!(
-        number,
-        libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork | libc::SYS_rt_sigreturn
-    );
+    let is_armed = || registry::overlaps(b, b.saturating_add(c));
     let words = [a, b, c, d, e];
-    // SAFETY: they are there.
-    if !is_left_as_it_is && (are_calls_watched() || unsafe { Buffers::words(&words) }.may_be_armed()) {
-        return core::ptr::null_mut();
+    let is_concerned = match number {
+        // The most frequent ones: a buffer of any length, and no other address.
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => are_calls_watched() || is_armed(),
+        libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive if is_armed() => {
+            true
+        }
+        libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork | libc::SYS_rt_sigreturn => false,
+        // SAFETY: they are there.
+        _ => is_ours(number) || are_calls_watched() || unsafe { Buffers::words(&words) }.may_be_armed(),
+    };
+    if is_concerned {
+        core::ptr::null_mut()
+    } else {
+        NEXT.address().map_or(core::ptr::null_mut(), core::ptr::NonNull::as_ptr)
     }
-    let is_ours = matches!(
+}
+
+/// Whether this call is one of those that are interposed for more than what their words point to.
+fn is_ours(number: c_long) -> bool {
+    matches!(
         number,
         libc::SYS_readv
             | libc::SYS_preadv
@@ -128,12 +126,7 @@ extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: us
             | libc::SYS_prctl
             | libc::SYS_execve
             | libc::SYS_execveat
-    );
-    if is_ours {
-        core::ptr::null_mut()
-    } else {
-        NEXT.address().map_or(core::ptr::null_mut(), core::ptr::NonNull::as_ptr)
-    }
+    )
 }
 
 /// A child without our handler, as without any of its parent's, is to meet no checkpoint.
