@@ -81,9 +81,18 @@ int main(int count, char **arguments)
 		fputs(shown, stdout);
 	if (shell)
 		pclose(shell);
-	read_pages(base, 62 * MIB, 63 * MIB);
-	pid_t child;
 	int status;
+	char *shell_path = text("/bin/sh"), **list = words(), **variable = variables();
+	pid_t child = vfork();
+	if (child == 0) {
+		execve(shell_path, list, variable);
+		_exit(7);
+	}
+	printf("vfork: %d, %d\n", waitpid(child, &status, 0) == child, status);
+	fflush(stdout);
+	/* All has been opened: anew. */
+	base = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
+	read_pages(base, 62 * MIB, 63 * MIB);
 	int error = posix_spawn(&child, text("/bin/sh"), NULL, NULL, words(), variables());
 	printf("posix_spawn: %d\n", error);
 	if (!error && waitpid(child, &status, 0) == child)
