@@ -6,6 +6,9 @@ use core::ffi::{c_uint, c_void};
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
 const LONGEST: usize = 1024;
 
+/// The longest path, in bytes, with its end.
+pub const PATH_MAX: usize = libc::PATH_MAX as usize;
+
 /// Where a program's memory can lie (`vm.mmap_min_addr`; 47 bits on x86-64).
 const LOWEST: usize = 64 << 10;
 const HIGHEST: usize = 1 << 47;

@@ -2,10 +2,9 @@
 //! alone. In a child of vfork, too: nothing but system calls and the stack.
 
 use crate::arming::prepare_for_call;
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, PATH_MAX};
 use crate::executable::{self, Target, has_runtime};
 use crate::fork_gate::Shut;
-use crate::interpose::files::LONGEST;
 use crate::{handover, owner, past_libc, settings, sys};
 use core::ffi::{CStr, c_char, c_int};
 use precache_contract::uninjected::Uninjected;
@@ -65,7 +64,7 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
 #[inline(never)] // Its stack is free again when the program is executed.
 unsafe fn is_broken_by_library(target: Target) -> bool {
     // Its name may lie in an armed mapping, and nobody trips behind the gate.
-    let _held = prepare_for_call(&Buffers::one(target.name().cast(), LONGEST));
+    let _held = prepare_for_call(&Buffers::one(target.name().cast(), PATH_MAX));
     // No child of another thread inherits what is opened here. The descriptors of a child of vfork are its own, and the gate is
     // its parent's.
     let _shut = (!owner::is_guest()).then(Shut::begin);

@@ -3,13 +3,11 @@
 
 use super::buffers::with_buffer;
 use super::memory::preserving_errno;
+use crate::buffers::PATH_MAX;
 use crate::lockfile::{self, Fate};
 use crate::{interpose, past_libc};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use precache_contract::segment::Refusal;
-
-/// The longest path, in bytes (PATH_MAX).
-pub const LONGEST: usize = 4096;
 
 /// Opens by `open`, unless the path is that of a reader's lock file.
 ///
@@ -34,8 +32,8 @@ unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: &dyn
             Fate::Open => {}
         }
     }
-    // A path in an armed mapping: no longer than this, or the kernel does not take it (PATH_MAX).
-    let file = with_buffer(path.cast(), LONGEST, || open() as isize) as c_int;
+    // A path in an armed mapping: of a longer one the kernel takes nothing.
+    let file = with_buffer(path.cast(), PATH_MAX, || open() as isize) as c_int;
     // SAFETY: the kernel has just read it to its end.
     if let Some(path) = (file >= 0).then(|| unsafe { text(path) }).flatten() {
         preserving_errno(|| {

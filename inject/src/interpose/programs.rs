@@ -2,7 +2,7 @@
 //! in force in its place. What would not start with our library does not inherit it. And the fork that no handler is called for.
 
 use crate::arming::prepare_for_call;
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, PATH_MAX};
 use crate::executable::Target;
 use crate::handler::disposition::{Ignored, Suspended};
 use crate::handler::stand_in;
@@ -155,6 +155,8 @@ macro_rules! with_attributes {
                         next(process, $path, actions, attributes, arguments, environment)
                     })
                 };
+                // The child looks it up with all signals blocked.
+                let _held = prepare_for_call(&Buffers::one($path.cast(), PATH_MAX));
                 // SAFETY: the program's own target and environment.
                 let call = || unsafe { preload::with_environment($target, environment, &call) };
                 with_all_open(&call, |result| result == libc::EFAULT)

@@ -93,9 +93,15 @@ int main(int count, char **arguments)
 	/* All has been opened: anew. */
 	base = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
 	read_pages(base, 62 * MIB, 63 * MIB);
-	int error = posix_spawn(&child, text("/bin/sh"), NULL, NULL, words(), variables());
-	printf("posix_spawn: %d\n", error);
-	if (!error && waitpid(child, &status, 0) == child)
-		printf("%d\n", status);
+	for (int named = 0; named < 2; named++) {
+		int error = named ? posix_spawnp(&child, text("sh"), NULL, NULL, words(), variables())
+				  : posix_spawn(&child, text("/bin/sh"), NULL, NULL, words(), variables());
+		printf("posix_spawn: %d\n", error);
+		if (!error && waitpid(child, &status, 0) == child)
+			printf("%d\n", status);
+		fflush(stdout);
+		base = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
+		read_pages(base, 62 * MIB, 63 * MIB);
+	}
 	return 0;
 }
