@@ -1,6 +1,6 @@
 //! Whether a new mapping is armed, and how one is let go of: what the interposed calls ask for.
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, STRING_MAX};
 use crate::curtain::Action;
 use crate::fork_gate::Shut;
 use crate::handler::{self, disposition};
@@ -11,6 +11,7 @@ use crate::registry::{self, Description, Leaving};
 use crate::settings::{self, PATH};
 use crate::{advice, handover, past_libc, protect, sys};
 use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
 use precache_contract::segment::{MAPPINGS, Method, Refusal};
@@ -192,6 +193,7 @@ fn arm(
     let what = Description {
         start: mapped.address + start as usize,
         length,
+        lead: STRING_MAX.min(start as usize),
         offset: mapped.offset + start,
         file,
         protection: mapped.protection,
@@ -275,10 +277,13 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
     }
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
-    let _pin = pins::pin(low, high);
+    let pin = pins::pin(low, high);
+    if let Some(segment) = handover::segment().filter(|_| pin.is_of_everything()) {
+        segment.counters.all_pinned.fetch_add(1, Relaxed);
+    }
     let mut opened = false;
     buffers.each_armed(&mut |start, end| opened |= handler::hit_for_call(start, end));
-    Some(ForCall { _pin, opened })
+    Some(ForCall { _pin: pin, opened })
 }
 
 /// Before a call of libc that touches its buffers itself and then hands them to the kernel: what is hit from here on

@@ -1,7 +1,8 @@
 //! Memory that a system call is given: to be read, or to be filled.
 
 use crate::{registry, sys};
-use core::ffi::{c_uint, c_void};
+use core::ffi::{c_char, c_uint, c_void};
+use precache_contract::PAGE;
 
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
 const LONGEST: usize = 1024;
@@ -13,11 +14,15 @@ pub const PATH_MAX: usize = libc::PATH_MAX as usize;
 const LOWEST: usize = 64 << 10;
 const HIGHEST: usize = 1 << 47;
 
-/// The words that a call is given first, as integers; none takes more with an address of a path or a structure among them.
-pub type Words = [usize; 5];
+/// The longest string that a program is executed with (MAX_ARG_STRLEN, execve(2)), as it is in the kernel: 32 pages.
+pub const STRING_MAX: usize = 32 * PAGE as usize;
 
-/// Nothing that is given by its address alone, or by another word beside it, is longer: extended attributes and their lists
-/// (XATTR_SIZE_MAX, XATTR_LIST_MAX); paths are shorter (PATH_MAX), and what ioctl(2) encodes (14 bits).
+/// The words that a call is given, as integers: no call takes more (syscall(2)).
+pub type Words = [usize; 6];
+
+/// How far what a word points to is taken to go: as far as extended attributes and their lists (XATTR_SIZE_MAX,
+/// XATTR_LIST_MAX). Paths are shorter (PATH_MAX), and what ioctl(2) encodes (14 bits); `docs/limitations.md` names what is
+/// longer.
 const REACH: usize = 64 << 10;
 
 /// All buffers of one call, as the program names them: they are looked at when they are asked for.
@@ -28,6 +33,10 @@ pub struct Buffers(Kind);
 enum Kind {
     /// Address and length.
     One(*const c_void, usize),
+    /// Address, and the most bytes that may follow.
+    From(*const c_void, usize),
+    /// So many strings.
+    Strings(*const *const c_char, usize),
     List(*const libc::iovec, usize),
     Lists([(*const libc::iovec, usize); 2]),
     /// With the address that it goes to or comes from, and its control data.
@@ -42,10 +51,25 @@ impl Buffers {
         Self(Kind::One(address, length))
     }
 
-    /// Of the count the kernel takes 32 bits (`import_iovec`).
+    /// What begins at the address, and ends nobody knows where before that many bytes. It is armed if its first byte is: what
+    /// lies below an armed mapping is mostly somebody else's (a thread's stack), and is not to be taken for a part of it.
+    #[inline(always)]
+    pub fn from(address: *const c_void, most: usize) -> Self {
+        Self(Kind::From(address, most))
+    }
+
+    /// Strings that a program is executed with.
     ///
     /// # Safety
     /// As [`slice`], for as long as this is used; so below.
+    pub unsafe fn strings(list: *const *const c_char, count: usize) -> Self {
+        Self(Kind::Strings(list, count))
+    }
+
+    /// Of the count the kernel takes 32 bits (`import_iovec`).
+    ///
+    /// # Safety
+    /// As above.
     #[inline(always)]
     pub unsafe fn list(list: *const libc::iovec, count: usize) -> Self {
         Self(Kind::List(list, count as u32 as usize))
@@ -84,6 +108,7 @@ impl Buffers {
     }
 
     /// What the words of a call point to, of whatever kind they are: none that is no address is the address of armed memory.
+    /// As [from](Self::from) each of them.
     ///
     /// # Safety
     /// They must be there for as long as this is used.
@@ -102,8 +127,10 @@ impl Buffers {
                 Kind::List(list, count) => may_list_be_armed(list, count),
                 Kind::Lists([one, other]) => may_list_be_armed(one.0, one.1) || may_list_be_armed(other.0, other.1),
                 Kind::Message(message) => may_message_be_armed(message),
-                Kind::Messages(..) => !registry::is_empty() && self.is_any_armed(),
-                Kind::Words(words) => (*words).iter().any(|&word| may_be_armed(word as *const c_void, REACH)),
+                Kind::From(address, _) => may_be_armed(address, 1),
+                Kind::Words(_) if cfg!(feature = "sabotage-words-not-looked-at") => false,
+                Kind::Words(words) => (*words).iter().any(|&word| may_be_armed(word as *const c_void, 1)),
+                Kind::Strings(..) | Kind::Messages(..) => !registry::is_empty() && self.is_any_armed(),
             }
         }
     }
@@ -117,25 +144,31 @@ impl Buffers {
     /// Calls `visit` with start and end of each that may lie in an armed mapping.
     #[inline(never)] // One copy is enough for all who ask.
     pub fn each_armed(self, visit: &mut dyn FnMut(usize, usize)) {
-        let mut one = |address: *const c_void, length: usize| {
+        // Of `most` bytes, if one of the first `length` may.
+        let mut look = |address: *const c_void, length: usize, most: usize| {
             let (start, end) = range(address, length);
             if start < end && registry::overlaps(start, end) {
-                visit(start, end);
+                visit(start, start.saturating_add(most));
             }
         };
+        let mut one = |address: *const c_void, length: usize| look(address, length, length);
         // SAFETY: the promises that they were made with.
         unsafe {
             match self.0 {
-                Kind::One(address, length) => one(address, length),
+                Kind::One(address, length) => look(address, length, length),
+                Kind::From(address, most) => look(address, 1, most),
+                Kind::Words(words) => (*words).iter().for_each(|&word| look(word as *const c_void, 1, REACH)),
+                Kind::Strings(list, count) => {
+                    slice(list, count).iter().for_each(|string| look(string.0.cast(), 1, STRING_MAX));
+                }
                 Kind::List(list, count) => each_of_list(list, count, &mut one),
                 Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &mut one)),
-                Kind::Words(words) => (*words).iter().for_each(|&word| one(word as *const c_void, REACH)),
                 Kind::Message(message) => {
                     slice(message, 1).iter().for_each(|message| each_of_message(message.0, &mut one))
                 }
                 Kind::Messages(messages, count) => {
                     // What is closed by us trips when it is read.
-                    let is_there = |at: usize| registry::overlaps(at, at + 1) || sys::can_access(at, false);
+                    let is_there = |at: usize| registry::is_within_one(at, at + 1) || sys::can_access(at, false);
                     for (index, message) in slice(messages, count).iter().enumerate() {
                         let first = (&raw const *message).addr();
                         let mut ends = [first, first + size_of::<libc::msghdr>() - 1].into_iter();

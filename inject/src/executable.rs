@@ -5,6 +5,7 @@ mod elf;
 
 pub use self::elf::{has_runtime, reason_against};
 
+use crate::buffers::PATH_MAX;
 use crate::sys;
 use core::ffi::{CStr, c_char, c_int};
 
@@ -89,8 +90,12 @@ unsafe fn open(target: Target) -> sys::Result<sys::Descriptor> {
     match target {
         // SAFETY: the kernel refuses what is no address.
         Target::At(folder, path) | Target::AtOrFile(folder, path) => unsafe { sys::open_to_look(folder, path) },
-        // SAFETY: execvp(3) takes a C string.
-        Target::Named(name) => unsafe { find(CStr::from_ptr(name)) },
+        Target::Named(name) => {
+            // What is longer than a path is looked for by nobody, and not read to its end. SAFETY: execvp(3) takes a C string.
+            let end = (0..PATH_MAX).find(|&at| unsafe { *name.add(at) } == 0).ok_or(sys::Error::ENAMETOOLONG)?;
+            // SAFETY: it ends there.
+            find(unsafe { CStr::from_bytes_with_nul_unchecked(core::slice::from_raw_parts(name.cast(), end + 1)) })
+        }
         Target::File(_) => Err(sys::Error::ENOENT),
     }
 }

@@ -86,6 +86,20 @@ pub fn sigaction() -> Option<Sigaction> {
     SIGACTION.address().map(|address| unsafe { core::mem::transmute::<NonNull<c_void>, Sigaction>(address) })
 }
 
+/// Defines `NEXT`, the next function of this name.
+#[macro_export]
+macro_rules! next_of {
+    ($name:ident) => {
+        #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
+        #[used]
+        static NEXT: $crate::next::Next = {
+            const NAME: &str = concat!(stringify!($name), "\0");
+            // SAFETY: the bytes end in the one zero byte that is added here.
+            $crate::next::Next::new(unsafe { core::ffi::CStr::from_bytes_with_nul_unchecked(NAME.as_bytes()) })
+        };
+    };
+}
+
 /// Defines an exported function that stands in front of the next one of its name. In the body, `next` is a function
 /// pointer to that.
 #[macro_export]
@@ -97,15 +111,7 @@ macro_rules! interpose {
         /// As for the function of this name.
         #[cfg_attr(feature = "preload", unsafe(no_mangle))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-            #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
-            #[used]
-            static NEXT: $crate::next::Next = {
-                // SAFETY: the bytes end in the one zero byte that is added here.
-                let name = unsafe {
-                    core::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes())
-                };
-                $crate::next::Next::new(name)
-            };
+            $crate::next_of!($name);
             let Some(address) = NEXT.address() else { return $missing };
             // SAFETY: the next function of this name has this type.
             let $next = unsafe {

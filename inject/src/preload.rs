@@ -1,8 +1,6 @@
 //! What a program that is about to be executed is preloaded with: not with our library, if it would not start with it as it does
 //! alone. In a child of vfork, too: nothing but system calls and the stack.
 
-use crate::arming::prepare_for_call;
-use crate::buffers::{Buffers, PATH_MAX};
 use crate::executable::{self, Target, has_runtime};
 use crate::fork_gate::Shut;
 use crate::{handover, owner, past_libc, settings, sys};
@@ -29,7 +27,8 @@ const VARIABLE: &[u8] = b"LD_PRELOAD=";
 /// Calls `execute` with the environment that the program is to get.
 ///
 /// # Safety
-/// `environment` must be null or a list of C strings that ends with null, and `target` what the call of its kind takes.
+/// `environment` must be null or a list of C strings that ends with null, and `target` what the call of its kind takes; both
+/// are open (`interpose::given`), for nobody trips behind the gate.
 pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn Fn(List) -> c_int) -> c_int {
     // Where the program has forbidden itself system calls, nothing of ours makes any.
     if past_libc::is_filtered() || cfg!(feature = "sabotage-library-for-everybody") {
@@ -63,8 +62,6 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
 /// `target` must be what the call of its kind takes.
 #[inline(never)] // Its stack is free again when the program is executed.
 unsafe fn is_broken_by_library(target: Target) -> bool {
-    // Its name may lie in an armed mapping, and nobody trips behind the gate.
-    let _held = prepare_for_call(&Buffers::one(target.name().cast(), PATH_MAX));
     // No child of another thread inherits what is opened here. The descriptors of a child of vfork are its own, and the gate is
     // its parent's.
     let _shut = (!owner::is_guest()).then(Shut::begin);

@@ -31,6 +31,8 @@ pub struct Description {
     pub start: usize,
     /// Bytes protected, whole pages, all inside the file.
     pub length: usize,
+    /// Bytes of the same mapping before `start` in which something may begin that reaches into it.
+    pub lead: usize,
     /// File offset of `start`.
     pub offset: u64,
     /// Device and inode number of the file.
@@ -146,7 +148,7 @@ impl Claim {
         entry.said.forget();
         entry.doom.store(0, Relaxed);
         entry.generation.fetch_or(1, Relaxed);
-        brief::enter(self.slot, start, end);
+        brief::enter(self.slot, start.saturating_sub(what.lead), end);
         IN_USE.fetch_add(1, SeqCst);
         entry.lifecycle.arm();
         // Last: whoever did not find the entry after reading the number before, reads another now.

@@ -1,7 +1,8 @@
 //! Which files are accelerated, and what is said about those that are not.
 
+use crate::programs::compiled;
 use precache_tests::programs::program;
-use precache_tests::runs::{Program, Report};
+use precache_tests::runs::{METHODS, Program, Report};
 use precache_tests::storage::{flat_file, scratch};
 use std::fs::{self, File};
 use std::io::Write;
@@ -44,6 +45,20 @@ fn a_process_data_range_limits_checkpoints_and_filling() {
     let report = run(&[&range, "--distance=1M", "--size=4M"], &[]);
     assert!((8..=40).contains(&report.trips()), "{} trips", report.trips());
     assert!(report.of_file("requested") <= 8 << 20, "{:#}", report.0);
+}
+
+/// What begins before the range, in the same mapping, and ends in it.
+#[test]
+fn across_the_start() {
+    let folder = tempfile::tempdir_in(scratch()).unwrap();
+    let data = folder.path().join("data");
+    fs::copy(flat_file(64), &data).unwrap();
+    let range = format!("--range={}:16M..24M", data.display());
+    let program = Program::new([compiled("across_the_start").0[0].clone(), data.into_os_string()]);
+    for method in METHODS {
+        let report = program.must_not_notice(&[method, &range, "--distance=1M", "--size=4M"]);
+        assert_eq!(report.sum("lifted_for_calls"), 2, "{:#}", report.0);
+    }
 }
 
 #[test]

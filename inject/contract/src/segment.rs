@@ -170,6 +170,8 @@ pub struct Counters {
     pub forwarded: AtomicU64,
     /// Calls of the kernel that would have met a checkpoint, and for which it was lifted.
     pub lifted_for_calls: AtomicU64,
+    /// Such calls during which no page of the process was closed again, for want of a place to note what they are at work on.
+    pub all_pinned: AtomicU64,
     /// Forked processes, and those forked from them, that the optimizer has not heard of: counted by these.
     pub unserved: AtomicU64,
     /// By [`Refusal`].

@@ -76,11 +76,9 @@ pub fn hit_for_call(start: usize, end: usize) -> bool {
         let last = (end - held.start()).min(held.length()) as u64;
         let span = Span { start: first, end: last.next_multiple_of(PAGE) };
         let mut turn = held.wait_turn();
-        if let Some(segment) = segment {
-            segment.counters.lifted_for_calls.fetch_add(1, Relaxed);
-        }
+        let mut was_closed = false;
         while let Some(at) = turn.curtain().first_closed(span) {
-            opened = true;
+            was_closed = true;
             let refused = segment.is_some_and(|segment| publish(segment, &held, at).is_some());
             if refused || !follow(segment, &held, &mut turn, at) {
                 break;
@@ -88,8 +86,14 @@ pub fn hit_for_call(start: usize, end: usize) -> bool {
         }
         // Sentinels, and pages that stay closed because the optimizer is gone.
         if !turn.curtain().is_open(span) {
-            opened = true;
+            was_closed = true;
             let _ = open_all(&held, span);
+        }
+        if was_closed {
+            opened = true;
+            if let Some(segment) = segment {
+                segment.counters.lifted_for_calls.fetch_add(1, Relaxed);
+            }
         }
     });
     opened

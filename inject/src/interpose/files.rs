@@ -1,9 +1,9 @@
 //! Calls that open files: an LMDB reader's lock file can be a private one (`lockfile`), and after some devices nothing
 //! may be armed (`past_libc`).
 
-use super::buffers::with_buffer;
+use super::buffers::with;
 use super::memory::preserving_errno;
-use crate::buffers::PATH_MAX;
+use crate::buffers::{Buffers, PATH_MAX};
 use crate::lockfile::{self, Fate};
 use crate::{interpose, past_libc};
 use core::ffi::{CStr, c_char, c_int, c_uint};
@@ -33,7 +33,7 @@ unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: &dyn
         }
     }
     // A path in an armed mapping: of a longer one the kernel takes nothing.
-    let file = with_buffer(path.cast(), PATH_MAX, || open() as isize) as c_int;
+    let file = with(Buffers::from(path.cast(), PATH_MAX), || open() as isize) as c_int;
     // SAFETY: the kernel has just read it to its end.
     if let Some(path) = (file >= 0).then(|| unsafe { text(path) }).flatten() {
         preserving_errno(|| {

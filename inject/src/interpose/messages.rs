@@ -10,7 +10,7 @@ use core::ptr::null;
 /// Has what an address lies in, or goes to, out of the way while this exists. Its length may be told where there is no memory.
 #[inline(never)] // One copy is enough for all.
 fn hold(address: *const c_void, length: *const c_uint) -> Option<ForCall> {
-    let words = [address as usize, length as usize, 0, 0, 0];
+    let words = [address as usize, length as usize, 0, 0, 0, 0];
     // SAFETY: they are there until this returns.
     let buffers = unsafe { Buffers::words(&words) };
     if buffers.may_be_armed() { prepare_for_call(&buffers) } else { None }

@@ -6,6 +6,7 @@ pub mod buffers;
 #[cfg(target_arch = "x86_64")]
 pub mod execl;
 pub mod files;
+pub mod given;
 pub mod lent;
 #[cfg(target_arch = "x86_64")]
 pub mod libraries;

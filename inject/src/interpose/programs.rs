@@ -1,18 +1,17 @@
 //! Calls that execute programs: these inherit the mask and the ignored signals that the caller has set, and not what is
 //! in force in its place. What would not start with our library does not inherit it. And the fork that no handler is called for.
 
-use crate::arming::prepare_for_call;
-use crate::buffers::{Buffers, PATH_MAX};
+use super::given::Given;
 use crate::executable::Target;
 use crate::handler::disposition::{Ignored, Suspended};
 use crate::handler::stand_in;
 use crate::preload::{self, List};
 use crate::sys::{self, SignalSet};
-use crate::{arming, fork_gate, interpose, registry, settings};
+use crate::{fork_gate, interpose, settings};
 use core::ffi::{c_char, c_int, c_short, c_void};
 use core::mem::MaybeUninit;
+use core::ptr::null;
 use libc::posix_spawnattr_t;
-use precache_contract::segment::Refusal;
 
 /// While this exists, what the program set is in force.
 struct Inherited {
@@ -50,24 +49,18 @@ fn execute<T>(call: impl FnOnce() -> T) -> T {
 /// Executes a program by `call`, with what it is to inherit.
 ///
 /// # Safety
-/// `target` and `environment` must be what execve(2) or its like take.
-pub unsafe fn execute_target(target: Target, environment: List, call: &dyn Fn(List) -> c_int) -> c_int {
+/// `target`, `arguments` and `environment` must be what execve(2) or its like take.
+pub unsafe fn execute_target(
+    target: Target,
+    arguments: List,
+    environment: List,
+    call: &dyn Fn(List) -> c_int,
+) -> c_int {
     // SAFETY: the caller's promise.
-    let call =
-        || unsafe { preload::with_environment(target, environment, &|environment| execute(|| call(environment))) };
-    // SAFETY: the calling thread's own errno (errno(3)).
-    with_all_open(&call, |result| result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT)
-}
-
-/// Makes `call`, which fails before anything has happened if the kernel cannot read all that it is given (execve(2)): names,
-/// arguments and variables may lie in armed mappings.
-fn with_all_open(call: &dyn Fn() -> c_int, is_bad_address: impl Fn(c_int) -> bool) -> c_int {
-    let result = call();
-    if !is_bad_address(result) || registry::is_empty() {
-        return result;
+    unsafe {
+        let _given = Given::hold([target.name(), null()], [arguments, environment]);
+        preload::with_environment(target, environment, &|environment| execute(|| call(environment)))
     }
-    arming::open_all(Refusal::Executing);
-    call()
 }
 
 /// The same for calls that take the mask for the program as an attribute: it is never in force here, where a handler of
@@ -117,14 +110,14 @@ unsafe extern "C" {
 
 /// Calls that are given an environment: `$target` names the program.
 macro_rules! with_environment {
-    ($($(#[$doc:meta])* fn $name:ident($($before:ident: $before_type:ty),* ; $environment:ident $(, $after:ident: $after_type:ty)*) of $target:expr, missing $missing:expr;)*) => {$(
+    ($($(#[$doc:meta])* fn $name:ident($($before:ident: $before_type:ty),* ; $arguments:ident, $environment:ident $(, $after:ident: $after_type:ty)*) of $target:expr, missing $missing:expr;)*) => {$(
         interpose! {
             $(#[$doc])*
-            fn $name($($before: $before_type,)* $environment: List $(, $after: $after_type)*) -> c_int; missing $missing; |next| {
+            fn $name($($before: $before_type,)* $arguments: List, $environment: List $(, $after: $after_type)*) -> c_int; missing $missing; |next| {
                 // SAFETY: the program's own call, with its environment or one like it.
-                let call = |$environment: List| unsafe { next($($before,)* $environment $(, $after)*) };
-                // SAFETY: the program's own target and environment.
-                unsafe { execute_target($target, $environment, &call) }
+                let call = |$environment: List| unsafe { next($($before,)* $arguments, $environment $(, $after)*) };
+                // SAFETY: the program's own target, arguments and environment.
+                unsafe { execute_target($target, $arguments, $environment, &call) }
             }
         }
     )*};
@@ -132,13 +125,13 @@ macro_rules! with_environment {
 
 with_environment! {
     /// execve(2).
-    fn execve(path: *const c_char, arguments: List; environment) of Target::At(libc::AT_FDCWD, path), missing -1;
+    fn execve(path: *const c_char; arguments, environment) of Target::At(libc::AT_FDCWD, path), missing -1;
     /// execvpe(3).
-    fn execvpe(file: *const c_char, arguments: List; environment) of Target::Named(file), missing -1;
+    fn execvpe(file: *const c_char; arguments, environment) of Target::Named(file), missing -1;
     /// fexecve(3).
-    fn fexecve(file: c_int, arguments: List; environment) of Target::File(file), missing -1;
+    fn fexecve(file: c_int; arguments, environment) of Target::File(file), missing -1;
     /// execveat(2).
-    fn execveat(folder: c_int, path: *const c_char, arguments: List; environment, flags: c_int)
+    fn execveat(folder: c_int, path: *const c_char; arguments, environment, flags: c_int)
         of Target::at(folder, path, flags), missing -1;
 }
 
@@ -155,11 +148,11 @@ macro_rules! with_attributes {
                         next(process, $path, actions, attributes, arguments, environment)
                     })
                 };
-                // The child looks it up with all signals blocked.
-                let _held = prepare_for_call(&Buffers::one($path.cast(), PATH_MAX));
-                // SAFETY: the program's own target and environment.
-                let call = || unsafe { preload::with_environment($target, environment, &call) };
-                with_all_open(&call, |result| result == libc::EFAULT)
+                // SAFETY: the program's own target, arguments and environment.
+                unsafe {
+                    let _given = Given::hold([$path, null()], [arguments, environment]);
+                    preload::with_environment($target, environment, &call)
+                }
             }
         }
     )*};
@@ -184,8 +177,8 @@ macro_rules! with_our_environment {
                 let call = |environment: List| unsafe {
                     if environment == ours { next($path, arguments) } else { $with($path, arguments, environment) }
                 };
-                // SAFETY: the program's own target and environment.
-                unsafe { execute_target($target, ours, &call) }
+                // SAFETY: the program's own target, arguments and environment.
+                unsafe { execute_target($target, arguments, ours, &call) }
             }
         }
     )*};
@@ -199,15 +192,23 @@ with_our_environment! {
 }
 
 interpose! {
-    /// popen(3), which executes its shell before it returns. (system(3) waits for its end: what it starts cannot be given
-    /// what the caller must not have meanwhile.)
+    /// popen(3), which executes its shell before it returns.
     fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void; missing core::ptr::null_mut(); |next| {
-        let words = [command as usize, 0, 0, 0, 0];
-        // SAFETY: they are there until this returns.
-        let buffers = unsafe { Buffers::words(&words) };
-        let _held = prepare_for_call(&buffers);
+        // SAFETY: the program's own strings.
+        let _given = unsafe { Given::hold([command, mode], [null(); 2]) };
         // SAFETY: the program's own call.
         execute(|| unsafe { next(command, mode) })
+    }
+}
+
+interpose! {
+    /// system(3). What it starts cannot be given what the caller must not have meanwhile.
+    fn system(command: *const c_char) -> c_int; missing -1; |next| {
+        // SAFETY: the program's own string and call.
+        unsafe {
+            let _given = Given::hold([command, null()], [null(); 2]);
+            next(command)
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::advice::{advise_file, read_ahead};
 use super::buffers::with;
 use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Words};
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
 use crate::preload::List;
@@ -15,6 +15,9 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
 
 type Syscall = unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
+
+/// io_pgetevents(2), which libc has no name for (asm/unistd_64.h).
+const IO_PGETEVENTS: c_long = 333;
 
 #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
 #[used]
@@ -38,7 +41,8 @@ pub unsafe extern "C" fn syscall() {
         "push rcx",
         "push r8",
         "push r9",
-        "sub rsp, 8",
+        // The sixth word of the call, from above the return address.
+        "push qword ptr [rsp + 56]",
         ".cfi_adjust_cfa_offset 56",
         "call {pass}",
         "add rsp, 8",
@@ -62,19 +66,19 @@ pub unsafe extern "C" fn syscall() {
 }
 
 /// The address of the next `syscall`, if the call has nothing to do with us; else null.
-extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> *mut c_void {
+extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> *mut c_void {
     if number == libc::SYS_clone3 && !registry::is_empty() {
         before_clone(a);
     }
     let is_armed = || registry::overlaps(b, b.saturating_add(c));
-    let words = [a, b, c, d, e];
+    let words = words_of(number, [a, b, c, d, e, f]);
     let is_concerned = match number {
         // The most frequent ones: a buffer of any length, and no other address.
         libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => are_calls_watched() || is_armed(),
         libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive if is_armed() => {
             true
         }
-        libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork | libc::SYS_rt_sigreturn => false,
+        _ if takes_no_address(number) => false,
         // SAFETY: they are there.
         _ => is_ours(number) || are_calls_watched() || unsafe { Buffers::words(&words) }.may_be_armed(),
     };
@@ -82,6 +86,62 @@ extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: us
         core::ptr::null_mut()
     } else {
         NEXT.address().map_or(core::ptr::null_mut(), core::ptr::NonNull::as_ptr)
+    }
+}
+
+/// Whether this call is left as it is: it is given no address, and its registers may hold any; or it comes back elsewhere, or not
+/// at all.
+fn takes_no_address(number: c_long) -> bool {
+    matches!(
+        number,
+        libc::SYS_clone
+            | libc::SYS_clone3
+            | libc::SYS_fork
+            | libc::SYS_vfork
+            | libc::SYS_rt_sigreturn
+            | libc::SYS_exit
+            | libc::SYS_exit_group
+            | libc::SYS_gettid
+            | libc::SYS_getpid
+            | libc::SYS_getppid
+            | libc::SYS_getuid
+            | libc::SYS_geteuid
+            | libc::SYS_getgid
+            | libc::SYS_getegid
+            | libc::SYS_sched_yield
+            | libc::SYS_membarrier
+            | libc::SYS_tgkill
+            | libc::SYS_tkill
+            | libc::SYS_kill
+            | libc::SYS_pause
+            | libc::SYS_close
+            | libc::SYS_close_range
+            | libc::SYS_dup
+            | libc::SYS_dup2
+            | libc::SYS_dup3
+            | libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_sync_file_range
+            | libc::SYS_fallocate
+            | libc::SYS_ftruncate
+            | libc::SYS_lseek
+            | libc::SYS_eventfd2
+            | libc::SYS_epoll_create1
+            | libc::SYS_inotify_init1
+            | libc::SYS_pidfd_open
+            | libc::SYS_pidfd_getfd
+            | libc::SYS_ioprio_get
+            | libc::SYS_ioprio_set
+            | libc::SYS_setpriority
+    )
+}
+
+/// What of these is looked at: few calls take an address as their sixth word, and of all others it is what lies on the stack.
+#[inline(always)]
+fn words_of(number: c_long, [a, b, c, d, e, f]: Words) -> Words {
+    match number {
+        libc::SYS_recvfrom | libc::SYS_pselect6 | IO_PGETEVENTS => [a, b, c, d, e, f],
+        _ => [a, b, c, d, e, 0],
     }
 }
 
@@ -196,7 +256,7 @@ unsafe extern "C" fn concerned(
     // SAFETY: the program's own call.
     let call = move || unsafe { next(number, a, b, c, d, e, f) } as isize;
     let (address, length) = (a as *const c_void, b as usize);
-    let words = [a, b, c, d, e].map(|word| word as usize);
+    let words = words_of(number, [a, b, c, d, e, f].map(|word| word as usize));
     // SAFETY: they are there until this returns.
     let words = unsafe { Buffers::words(&words) };
     // SAFETY: lists and messages are the program's own, as the calls of the same name demand.
@@ -237,12 +297,12 @@ unsafe extern "C" fn concerned(
             libc::SYS_prctl if a as c_int == libc::PR_SET_SECCOMP => past_libc::filtered(&call),
             libc::SYS_execve => {
                 let call = |environment: List| next(number, a, b, environment as c_long, d, e, f) as c_int;
-                execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), c as List, &call) as isize
+                execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), b as List, c as List, &call) as isize
             }
             libc::SYS_execveat => {
                 let call = |environment: List| next(number, a, b, c, environment as c_long, e, f) as c_int;
                 let target = Target::at(a as c_int, b as *const c_char, e as c_int);
-                execute_target(target, d as List, &call) as isize
+                execute_target(target, c as List, d as List, &call) as isize
             }
             _ => with(words, call),
         }) as c_long

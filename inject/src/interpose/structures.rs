@@ -1,40 +1,91 @@
 //! Calls that read or fill something short, which may lie in an armed mapping, and no path.
 
 use crate::by_words;
-use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
-use core::ptr::null_mut;
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 by_words! {
-    /// system(3).
-    fn system(command: *const c_char) -> c_int, missing -1;
     /// fstat(2).
-    fn fstat(file: c_int, status: *mut c_void) -> c_int, missing -1;
+    fn fstat(file: c_int, status: *mut c_void) -> c_int;
     /// fstat(2) with large file support.
-    fn fstat64(file: c_int, status: *mut c_void) -> c_int, missing -1;
+    fn fstat64(file: c_int, status: *mut c_void) -> c_int;
     /// fstat(2), as programs call it that were linked with glibc before 2.33.
-    fn __fxstat(version: c_int, file: c_int, status: *mut c_void) -> c_int, missing -1;
+    fn __fxstat(version: c_int, file: c_int, status: *mut c_void) -> c_int;
     /// The same with large file support.
-    fn __fxstat64(version: c_int, file: c_int, status: *mut c_void) -> c_int, missing -1;
+    fn __fxstat64(version: c_int, file: c_int, status: *mut c_void) -> c_int;
     /// getcwd(3).
-    fn getcwd(text: *mut c_char, length: usize) -> *mut c_void, missing null_mut();
+    fn getcwd(text: *mut c_char, length: usize) -> *mut c_void;
     /// ioctl(2). What does not come with it is left unread.
-    fn ioctl(file: c_int, request: c_ulong, argument: *mut c_void) -> c_int, missing -1;
+    fn ioctl(file: c_int, request: c_ulong, argument: *mut c_void) -> c_int;
     /// getdents64(2).
-    fn getdents64(folder: c_int, entries: *mut c_void, length: usize) -> isize, missing -1;
+    fn getdents64(folder: c_int, entries: *mut c_void, length: usize) -> isize;
     /// fsetxattr(2).
-    fn fsetxattr(file: c_int, name: *const c_char, value: *const c_void, length: usize, flags: c_int) -> c_int, missing -1;
+    fn fsetxattr(file: c_int, name: *const c_char, value: *const c_void, length: usize, flags: c_int) -> c_int;
     /// fgetxattr(2).
-    fn fgetxattr(file: c_int, name: *const c_char, value: *mut c_void, length: usize) -> isize, missing -1;
+    fn fgetxattr(file: c_int, name: *const c_char, value: *mut c_void, length: usize) -> isize;
     /// flistxattr(2).
-    fn flistxattr(file: c_int, list: *mut c_char, length: usize) -> isize, missing -1;
+    fn flistxattr(file: c_int, list: *mut c_char, length: usize) -> isize;
+    /// fstatfs(2).
+    fn fstatfs(file: c_int, status: *mut c_void) -> c_int;
+    /// fstatfs(2) with large file support.
+    fn fstatfs64(file: c_int, status: *mut c_void) -> c_int;
+    /// fstatvfs(3).
+    fn fstatvfs(file: c_int, status: *mut c_void) -> c_int;
+    /// fstatvfs(3) with large file support.
+    fn fstatvfs64(file: c_int, status: *mut c_void) -> c_int;
+    /// futimens(3).
+    fn futimens(file: c_int, times: *const c_void) -> c_int;
+    /// sendfile(2).
+    fn sendfile(to: c_int, from: c_int, offset: *mut c_long, count: usize) -> isize;
+    /// sendfile(2) with large file support.
+    fn sendfile64(to: c_int, from: c_int, offset: *mut c_long, count: usize) -> isize;
+    /// memfd_create(2).
+    fn memfd_create(name: *const c_char, flags: c_uint) -> c_int;
+    /// uname(2).
+    fn uname(names: *mut c_void) -> c_int;
+    /// waitpid(2).
+    fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+    /// wait4(2).
+    fn wait4(process: c_int, status: *mut c_int, options: c_int, usage: *mut c_void) -> c_int;
+    /// waitid(2).
+    fn waitid(kind: c_uint, id: c_uint, what: *mut c_void, options: c_int) -> c_int;
+    /// sched_getaffinity(2).
+    fn sched_getaffinity(thread: c_int, length: usize, processors: *mut c_void) -> c_int;
+    /// sched_setaffinity(2).
+    fn sched_setaffinity(thread: c_int, length: usize, processors: *const c_void) -> c_int;
+    /// nanosleep(2).
+    fn nanosleep(time: *const c_void, rest: *mut c_void) -> c_int;
+    /// clock_nanosleep(2). It answers with an error number.
+    fn clock_nanosleep(clock: c_int, flags: c_int, time: *const c_void, rest: *mut c_void) -> c_int;
+    /// timerfd_settime(2).
+    fn timerfd_settime(timer: c_int, flags: c_int, new: *const c_void, old: *mut c_void) -> c_int;
+    /// pipe(2).
+    fn pipe(ends: *mut c_int) -> c_int;
+    /// pipe2(2).
+    fn pipe2(ends: *mut c_int, flags: c_int) -> c_int;
+    /// select(2).
+    fn select(count: c_int, read: *mut c_void, write: *mut c_void, except: *mut c_void, timeout: *mut c_void) -> c_int;
+    /// epoll_ctl(2).
+    fn epoll_ctl(epoll: c_int, operation: c_int, file: c_int, event: *mut c_void) -> c_int;
+    /// epoll_wait(2).
+    fn epoll_wait(epoll: c_int, events: *mut c_void, count: c_int, timeout: c_int) -> c_int;
+    /// socketpair(2).
+    fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int;
+    /// accept(2).
+    fn accept(socket: c_int, address: *mut c_void, length: *mut c_uint) -> c_int;
+    /// accept4(2).
+    fn accept4(socket: c_int, address: *mut c_void, length: *mut c_uint, flags: c_int) -> c_int;
+    /// getsockname(2).
+    fn getsockname(socket: c_int, address: *mut c_void, length: *mut c_uint) -> c_int;
+    /// getpeername(2).
+    fn getpeername(socket: c_int, address: *mut c_void, length: *mut c_uint) -> c_int;
     /// poll(2). Of 8,192 files.
-    fn poll(files: *mut c_void, count: c_ulong, timeout: c_int) -> c_int, missing -1;
+    fn poll(files: *mut c_void, count: c_ulong, timeout: c_int) -> c_int;
     /// connect(2).
-    fn connect(socket: c_int, address: *const c_void, length: c_uint) -> c_int, missing -1;
+    fn connect(socket: c_int, address: *const c_void, length: c_uint) -> c_int;
     /// bind(2).
-    fn bind(socket: c_int, address: *const c_void, length: c_uint) -> c_int, missing -1;
+    fn bind(socket: c_int, address: *const c_void, length: c_uint) -> c_int;
     /// setsockopt(2).
-    fn setsockopt(socket: c_int, level: c_int, name: c_int, value: *const c_void, length: c_uint) -> c_int, missing -1;
+    fn setsockopt(socket: c_int, level: c_int, name: c_int, value: *const c_void, length: c_uint) -> c_int;
     /// getsockopt(2).
-    fn getsockopt(socket: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut c_uint) -> c_int, missing -1;
+    fn getsockopt(socket: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut c_uint) -> c_int;
 }

@@ -1,48 +1,99 @@
-//! Calls that are given paths and structures, which are short: each word that may point into an armed mapping is taken to do
-//! so, whatever it means.
+//! Calls that are given paths and structures, which are short: each word that points into an armed mapping is taken to be an
+//! address, whatever it means.
 
 use super::buffers::with;
 use crate::buffers::{Buffers, Words};
-use core::ffi::c_int;
+use crate::next::Next;
+use core::ffi::{c_int, c_void};
+use core::ptr::NonNull;
 
 /// Any of these calls: words in registers, as many as there are; what one does not take is left unread.
-pub type Call = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> isize;
+type Call = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
 
-/// Makes `call` with these words. It answers `failed` if it fails: -1 in the lower half of a word, or null.
-#[inline(never)] // One copy is enough for all calls: they take longer than their copies would save.
-pub fn make(words: &Words, call: Call, failed: isize) -> isize {
-    let has_failed = move |result: isize| if failed == 0 { result == 0 } else { result as c_int == -1 };
+/// What such a call answers.
+pub trait Answer {
+    /// If it fails: -1 in the lower half of a word, or null.
+    const FAILURE: isize;
+
+    fn of(result: isize) -> Self;
+}
+
+impl Answer for c_int {
+    const FAILURE: isize = -1;
+
+    fn of(result: isize) -> Self {
+        result as Self
+    }
+}
+
+impl Answer for isize {
+    const FAILURE: isize = -1;
+
+    fn of(result: isize) -> Self {
+        result
+    }
+}
+
+impl Answer for *mut c_void {
+    const FAILURE: isize = 0;
+
+    fn of(result: isize) -> Self {
+        result as Self
+    }
+}
+
+/// Makes the call that `next` stands for, with these words.
+#[inline(always)]
+pub fn pass<R: Answer, const COUNT: usize>(next: &'static Next, given: [usize; COUNT]) -> R {
+    const { assert!(COUNT < 6, "five words and `next` go in registers: a function for each call is then but a few moves") };
+    let word = |at: usize| given.get(at).copied().unwrap_or(0);
+    let make = if R::FAILURE == 0 { or_null } else { or_minus_one };
+    R::of(make(word(0), word(1), word(2), word(3), word(4), next))
+}
+
+#[inline(never)] // One copy is enough for all calls; so below.
+fn or_null(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+    make(next, &[a, b, c, d, e, 0], 0)
+}
+
+#[inline(never)]
+fn or_minus_one(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+    make(next, &[a, b, c, d, e, 0], -1)
+}
+
+/// Makes the call that `next` stands for, which answers `failure` if it fails.
+#[inline(never)]
+pub fn make(next: &Next, words: &Words, failure: isize) -> isize {
+    let Some(next) = next.address() else { return failure };
+    // SAFETY: integers and pointers are words in registers, to whoever reads them and in the result (System V ABI for x86-64,
+    // 3.2.3; AAPCS64, 6.4 and 6.5), and the functions that come here take and return nothing else.
+    let next = unsafe { core::mem::transmute::<NonNull<c_void>, Call>(next) };
+    let has_failed = move |result: isize| if failure == 0 { result == 0 } else { result as c_int == -1 };
     let call = move || {
-        let &[a, b, c, d, e] = words;
+        let &[a, b, c, d, e, f] = words;
         // SAFETY: the program's own call.
-        let result = unsafe { call(a, b, c, d, e) };
+        let result = unsafe { next(a, b, c, d, e, f) };
         if has_failed(result) { -1 } else { result }
     };
     // SAFETY: the words are the caller's, until this returns.
     match with(unsafe { Buffers::words(words) }, call) {
-        -1 => failed,
+        -1 => failure,
         result => result,
     }
 }
 
-/// Calls with at most five words, and what they answer if they fail.
+/// Calls with at most five integers and pointers, and nothing else.
 #[macro_export]
 macro_rules! by_words {
-    ($($(#[$doc:meta])* fn $name:ident($($word:ident: $type:ty),*) -> $result:ty, missing $missing:expr;)*) => {$(
-        $crate::interpose! {
-            $(#[$doc])*
-            fn $name($($word: $type),*) -> $result; missing $missing; |next| {
-                let mut words = [0; 5];
-                let given = [$($word as usize),*];
-                words[..given.len()].copy_from_slice(&given);
-                // SAFETY: integers and pointers are words in registers, to whoever reads them and in the result (System V
-                // ABI for x86-64, 3.2.3; AAPCS64, 6.4 and 6.5).
-                let call = unsafe {
-                    core::mem::transmute::<unsafe extern "C" fn($($type),*) -> $result, $crate::interpose::words::Call>(next)
-                };
-                let failed: $result = $missing;
-                $crate::interpose::words::make(&words, call, failed as isize) as $result
-            }
+    ($($(#[$doc:meta])* fn $name:ident($($word:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($word: $type),*) -> $result {
+            $crate::next_of!($name);
+            $crate::interpose::words::pass(&NEXT, [$($word as usize),*])
         }
     )*};
 }

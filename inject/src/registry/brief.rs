@@ -2,7 +2,8 @@
 //! and it tells the handler in which slot of the table to look.
 //!
 //! What it says of a mapping that stays armed is true; of one that comes or goes it may say either, and who is about to
-//! act looks at the table then.
+//! act looks at the table then. Where not all of a mapping is armed, the end of what comes before counts as armed here: a path
+//! that begins there may end in armed memory.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 use precache_contract::segment::MAPPINGS;

@@ -42,6 +42,8 @@ pub struct ReaderReport {
     pub forwarded: u64,
     /// System calls for whose buffers checkpoints were lifted.
     pub lifted_for_calls: u64,
+    /// Such calls during which no page was closed again, since too many were at work at a time, or never ended.
+    pub all_pinned: u64,
     /// Processes forked from it, and from these, that the optimizer never heard of.
     pub unserved: u64,
     /// Why arming ended or did not begin, and how often.
@@ -59,6 +61,7 @@ impl ReaderReport {
         self.lost = self.lost.saturating_add(other.lost);
         self.forwarded = self.forwarded.saturating_add(other.forwarded);
         self.lifted_for_calls = self.lifted_for_calls.saturating_add(other.lifted_for_calls);
+        self.all_pinned = self.all_pinned.saturating_add(other.all_pinned);
         self.unserved = self.unserved.saturating_add(other.unserved);
         for refusals in &other.refusals {
             match self.refusals.iter_mut().find(|known| known.reason == refusals.reason) {

@@ -215,6 +215,7 @@ impl Reader {
             lost: counters.lost.load(Relaxed),
             forwarded: counters.forwarded.load(Relaxed),
             lifted_for_calls: counters.lifted_for_calls.load(Relaxed),
+            all_pinned: counters.all_pinned.load(Relaxed),
             unserved: counters.unserved.load(Relaxed),
             refusals: refusals
                 .map(|(why, count)| Refusals { reason: why.explain().into(), count: count.load(Relaxed) })

@@ -1,7 +1,7 @@
 /* Expected: calls find what a path in the mapping names, by function and by number, also where the path ends in another page
  * than it begins.
  * @own-data
- * @counter lifted_for_calls 40 */
+ * @counter lifted_for_calls 60 */
 #include "hostile.h"
 #include <dirent.h>
 #include <dlfcn.h>
@@ -14,10 +14,17 @@
 
 static unsigned char *base;
 
-/* A place that nobody has touched, in no order, with this path across the end of a page. */
+/* A place that nobody has touched, in no order, with this path across the end of a page. After some such jumps a mapping is
+ * taken for one that is read in no order, and opened: then another one. */
 static const char *put(const char *path)
 {
 	static size_t turn;
+	if (turn % 12 == 0) {
+		base = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
+		if (base == MAP_FAILED)
+			fail("mmap");
+		read_pages(base, 62 * MIB, 63 * MIB);
+	}
 	size_t at = turn++ * 37 % 61 * MIB + 3 * PAGE - strlen(path) / 2;
 	if (pwrite(file_descriptor, path, strlen(path) + 1, at) != (ssize_t)strlen(path) + 1)
 		fail("pwrite");
@@ -36,7 +43,7 @@ int main(int count, char **arguments)
 	struct stat status;
 	struct stat64 status64;
 	struct statx extended;
-	base = (unsigned char *)map_file(arguments, PROT_READ, MAP_SHARED);
+	open_file(arguments);
 	close(file_descriptor);
 	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
 		fail("open");

@@ -2,17 +2,25 @@
  * data of a message, queues, extended attributes, structures, paths, and names of calls that headers declare for fortified
  * programs or for nobody; by number, too.
  * @own-data
- * @counter lifted_for_calls 35 */
+ * @counter lifted_for_calls 105 */
 #include "hostile.h"
 #include <dirent.h>
 #include <linux/magic.h>
 #include <mqueue.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 
@@ -25,20 +33,54 @@ extern int __open64_2(const char *, int), __openat_2(int, const char *, int), __
 
 static unsigned char *from, *to, bytes[LENGTH];
 
-/* A place that nobody has touched, in no order. */
+static unsigned char *map_anew(int protection, int flags)
+{
+	unsigned char *base = mmap(NULL, file_length, protection, flags, file_descriptor, 0);
+	if (base == MAP_FAILED)
+		fail("mmap");
+	read_pages(base, 62 * MIB, 63 * MIB);
+	return base;
+}
+
+/* A place that nobody has touched, in no order. After some such jumps a mapping is taken for one that is read in no order, and
+ * opened: then others. */
 static size_t fresh(void)
 {
 	static size_t turn;
+	if (turn % 10 == 0) {
+		from = map_anew(PROT_READ, MAP_SHARED);
+		to = map_anew(PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	}
 	return turn++ * 37 % 61 * MIB + 3 * PAGE;
+}
+
+static size_t put_at(const void *content, size_t length)
+{
+	size_t at = fresh();
+	if (pwrite(file_descriptor, content, length, at) != (ssize_t)length)
+		fail("pwrite");
+	return at;
 }
 
 /* The same, with this there. */
 static unsigned char *put(const void *content, size_t length)
 {
-	size_t at = fresh();
-	if (pwrite(file_descriptor, content, length, at) != (ssize_t)length)
-		fail("pwrite");
+	size_t at = put_at(content, length);
 	return from + at;
+}
+
+/* The same, to be filled. */
+static unsigned char *room(void)
+{
+	size_t at = fresh();
+	return to + at;
+}
+
+/* The same, with this there. */
+static unsigned char *room_with(const void *content, size_t length)
+{
+	size_t at = put_at(content, length);
+	return to + at;
 }
 
 static void expect(const char *what, ssize_t got, ssize_t wanted)
@@ -75,9 +117,9 @@ static void messages(void)
 			expect("sendmmsg", sendmmsg(out, &list, 1, 0), 1);
 		else
 			expect("sendmsg", sendmsg(out, &message, 0), LENGTH);
-		unsigned char *name = to + fresh();
+		unsigned char *name = room();
 		message.msg_name = name;
-		message.msg_control = to + fresh();
+		message.msg_control = room();
 		list.msg_hdr = message;
 		if (many)
 			expect("recvmmsg", recvmmsg(in, &list, 1, 0, NULL), 1), message = list.msg_hdr;
@@ -118,9 +160,9 @@ static void queues(void)
 	unsigned char *there;
 	expect("mq_send", mq_send(queue, (void *)put(bytes, LENGTH), LENGTH, 0), 0);
 	expect("mq_timedsend", mq_timedsend(queue, (void *)put(bytes, LENGTH), LENGTH, 0, &late), 0);
-	expect("mq_receive", mq_receive(queue, (void *)(there = to + fresh()), LENGTH, NULL), LENGTH);
+	expect("mq_receive", mq_receive(queue, (void *)(there = room()), LENGTH, NULL), LENGTH);
 	same("mq_receive", there, LENGTH);
-	expect("mq_timedreceive", mq_timedreceive(queue, (void *)(there = to + fresh()), LENGTH, NULL, &late), LENGTH);
+	expect("mq_timedreceive", mq_timedreceive(queue, (void *)(there = room()), LENGTH, NULL, &late), LENGTH);
 	same("mq_timedreceive", there, LENGTH);
 	mq_close(queue);
 	struct {
@@ -129,10 +171,10 @@ static void queues(void)
 	} message = { .type = 7 };
 	memcpy(message.text, bytes, LENGTH);
 	expect("msgsnd", msgsnd(old, put(&message, sizeof message), LENGTH, 0), 0);
-	expect("msgrcv", msgrcv(old, there = to + fresh(), LENGTH, 7, 0), LENGTH);
+	expect("msgrcv", msgrcv(old, there = room(), LENGTH, 7, 0), LENGTH);
 	same("msgrcv", there + sizeof(long), LENGTH);
 	expect("msgsnd by number", syscall(SYS_msgsnd, old, put(&message, sizeof message), (long)LENGTH, 0), 0);
-	expect("msgrcv by number", syscall(SYS_msgrcv, old, there = to + fresh(), (long)LENGTH, 7L, 0), LENGTH);
+	expect("msgrcv by number", syscall(SYS_msgrcv, old, there = room(), (long)LENGTH, 7L, 0), LENGTH);
 	same("msgrcv by number", there + sizeof(long), LENGTH);
 	msgctl(old, IPC_RMID, NULL);
 }
@@ -145,17 +187,17 @@ static void attributes(void)
 	printf("setxattr: %d\n", setxattr("file", "user.a", put(bytes, SHORT), SHORT, 0));
 	expect("lsetxattr", lsetxattr("file", "user.b", put(bytes, SHORT), SHORT, 0), 0);
 	expect("fsetxattr", fsetxattr(file, "user.c", put(bytes, SHORT), SHORT, 0), 0);
-	expect("getxattr", getxattr("file", "user.b", there = to + fresh(), SHORT), SHORT);
+	expect("getxattr", getxattr("file", "user.b", there = room(), SHORT), SHORT);
 	same("getxattr", there, SHORT);
-	expect("lgetxattr", lgetxattr("file", "user.c", there = to + fresh(), SHORT), SHORT);
+	expect("lgetxattr", lgetxattr("file", "user.c", there = room(), SHORT), SHORT);
 	same("lgetxattr", there, SHORT);
-	expect("fgetxattr", fgetxattr(file, "user.a", there = to + fresh(), SHORT), SHORT);
+	expect("fgetxattr", fgetxattr(file, "user.a", there = room(), SHORT), SHORT);
 	same("fgetxattr", there, SHORT);
 	long setters[] = { SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr };
 	for (int i = 0; i < 3; i++) {
 		long which = setters[i] == SYS_fsetxattr ? file : (long)"file";
 		expect("set by number", syscall(setters[i], which, "user.d", put(bytes, SHORT), (long)SHORT, 0L), 0);
-		expect("get by number", syscall(setters[i] + SYS_getxattr - SYS_setxattr, which, "user.d", there = to + fresh(),
+		expect("get by number", syscall(setters[i] + SYS_getxattr - SYS_setxattr, which, "user.d", there = room(),
 						(long)SHORT), SHORT);
 		same("get by number", there, SHORT);
 	}
@@ -171,22 +213,103 @@ static void structures(void)
 	int pair[2], folder = open("/dev", O_RDONLY | O_DIRECTORY), file = open("file", O_RDONLY);
 	if (pipe(pair) || write(pair[1], "four", 4) != 4)
 		fail("pipe");
-	expect("fstat", fstat(0, status = (void *)(to + fresh())), 0), expect("character", S_ISCHR(status->st_mode), 1);
-	expect("fstat64", fstat64(0, status64 = (void *)(to + fresh())), 0), expect("character", S_ISCHR(status64->st_mode), 1);
-	expect("stat", stat("/dev", status = (void *)(to + fresh())), 0), expect("folder", S_ISDIR(status->st_mode), 1);
-	expect("statfs", statfs("/proc", system = (void *)(to + fresh())), 0), expect("proc", system->f_type, PROC_SUPER_MAGIC);
-	expect("readlink", readlink("/proc/self/fd/0", text = (void *)(to + fresh()), PAGE), 9), expect("null", !memcmp(text, "/dev/null", 9), 1);
-	expect("realpath", realpath("/dev/../dev", text = (void *)(to + fresh())) == text && !strcmp(text, "/dev"), 1);
-	expect("getcwd", getcwd(text = (void *)(to + fresh()), PATH_MAX) == text && *text == '/', 1);
-	int *number = (int *)(to + fresh());
+	expect("fstat", fstat(0, status = (void *)room()), 0), expect("character", S_ISCHR(status->st_mode), 1);
+	expect("fstat64", fstat64(0, status64 = (void *)room()), 0), expect("character", S_ISCHR(status64->st_mode), 1);
+	expect("stat", stat("/dev", status = (void *)room()), 0), expect("folder", S_ISDIR(status->st_mode), 1);
+	expect("statfs", statfs("/proc", system = (void *)room()), 0), expect("proc", system->f_type, PROC_SUPER_MAGIC);
+	expect("readlink", readlink("/proc/self/fd/0", text = (void *)room(), PAGE), 9), expect("null", !memcmp(text, "/dev/null", 9), 1);
+	text = (void *)room();
+	expect("realpath", realpath("/dev/../dev", text) == text && !strcmp(text, "/dev"), 1);
+	text = (void *)room();
+	expect("getcwd", getcwd(text, PATH_MAX) == text && *text == '/', 1);
+	int *number = (int *)room();
 	expect("ioctl", ioctl(pair[0], FIONREAD, number), 0), expect("waiting", *number, 4);
-	expect("getdents64", getdents64(folder, text = (void *)(to + fresh()), 8 * PAGE) > 0, 1);
-	expect("listxattr", listxattr("file", text = (void *)(to + fresh()), 2 * PAGE) > 0 && !strncmp(text, "user.", 5), 1);
-	expect("flistxattr", flistxattr(file, text = (void *)(to + fresh()), 2 * PAGE) > 0 && !strncmp(text, "user.", 5), 1);
+	expect("getdents64", getdents64(folder, text = (void *)room(), 8 * PAGE) > 0, 1);
+	expect("listxattr", listxattr("file", text = (void *)room(), 2 * PAGE) > 0 && !strncmp(text, "user.", 5), 1);
+	expect("flistxattr", flistxattr(file, text = (void *)room(), 2 * PAGE) > 0 && !strncmp(text, "user.", 5), 1);
 	expect("name", getxattr("file", (void *)put("user.a", 7), bytes, 0) > 0, 1);
-	struct pollfd wanted = { pair[0], POLLIN, 0 }, *polled = (void *)(to + (put(&wanted, sizeof wanted) - from));
+	struct pollfd wanted = { pair[0], POLLIN, 0 }, *polled = (void *)room_with(&wanted, sizeof wanted);
 	expect("poll", poll(polled, 1, 0), 1), expect("ready", polled->revents, POLLIN);
-	close(pair[0]), close(pair[1]), close(folder), close(file);
+	struct timespec moment = { 0, 1 };
+	polled = (void *)room_with(&wanted, sizeof wanted);
+	expect("ppoll", ppoll(polled, 1, (void *)put(&moment, sizeof moment), NULL), 1), expect("ready", polled->revents, POLLIN);
+	fd_set waiting;
+	FD_ZERO(&waiting);
+	FD_SET(pair[0], &waiting);
+	fd_set *ready = (void *)room_with(&waiting, sizeof waiting);
+	expect("pselect", pselect(pair[0] + 1, ready, NULL, NULL, (void *)put(&moment, sizeof moment), NULL), 1);
+	expect("ready", FD_ISSET(pair[0], ready), 1);
+	struct {
+		const void *mask;
+		size_t length;
+	} under = { NULL, 8 };
+	expect("pselect by number", syscall(SYS_pselect6, pair[0] + 1, ready, NULL, NULL, NULL, put(&under, sizeof under)), 1);
+	int polls = epoll_create1(0);
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = 7 }, *events = (void *)room();
+	expect("epoll_ctl", epoll_ctl(polls, EPOLL_CTL_ADD, pair[0], &event), 0);
+	expect("epoll_pwait", epoll_pwait(polls, events, 1, 0, NULL), 1), expect("which", events->data.fd, 7);
+	close(pair[0]), close(pair[1]), close(folder), close(file), close(polls);
+}
+
+static void rarer_structures(void)
+{
+	struct timespec moment = { 0, 1 }, times[2] = { { 1, 0 }, { 2, 0 } };
+	struct timeval instant = { 0, 1 };
+	struct stat status;
+	int *ends, *pair, *ended, polls = epoll_create1(0), file = open("file", O_RDWR);
+	for (int flags = -1; flags <= O_CLOEXEC; flags += O_CLOEXEC + 1) {
+		ends = (void *)room();
+		expect("pipe", flags < 0 ? pipe(ends) : pipe2(ends, flags), 0), expect("ends", write(ends[1], "four", 4), 4);
+	}
+	fd_set waiting;
+	FD_ZERO(&waiting);
+	FD_SET(ends[0], &waiting);
+	fd_set *ready = (void *)room_with(&waiting, sizeof waiting);
+	expect("select", select(ends[0] + 1, ready, NULL, NULL, (void *)room_with(&instant, sizeof instant)), 1);
+	expect("ready", FD_ISSET(ends[0], ready), 1);
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = 7 }, *events;
+	expect("epoll_ctl", epoll_ctl(polls, EPOLL_CTL_ADD, ends[0], (void *)put(&event, sizeof event)), 0);
+	expect("epoll_wait", epoll_wait(polls, events = (void *)room(), 1, 0), 1), expect("which", events->data.fd, 7);
+	pair = (void *)room();
+	expect("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0), expect("pair", write(pair[0], "four", 4), 4);
+	for (int way = 0; way < 3; way++) {
+		pid_t child = fork();
+		if (child == 0)
+			_exit(3);
+		ended = (void *)room();
+		if (way == 2) {
+			siginfo_t *what = (void *)ended;
+			expect("waitid", waitid(P_PID, child, what, WEXITED), 0), expect("status", what->si_status, 3);
+			break;
+		}
+		expect("waitpid", way ? wait4(child, ended, 0, (void *)room()) : waitpid(child, ended, 0), child);
+		expect("status", WEXITSTATUS(*ended), 3);
+	}
+	expect("nanosleep", nanosleep((void *)put(&moment, sizeof moment), (void *)room()), 0);
+	expect("clock_nanosleep", clock_nanosleep(CLOCK_MONOTONIC, 0, (void *)put(&moment, sizeof moment), NULL), 0);
+	struct itimerspec once = { { 0, 0 }, { 3600, 0 } }, *before;
+	int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+	expect("timerfd_settime", timerfd_settime(timer, 0, (void *)put(&once, sizeof once), NULL), 0);
+	expect("timerfd_settime", timerfd_settime(timer, 0, &once, before = (void *)room()), 0), expect("old", before->it_value.tv_sec > 0, 1);
+	struct utsname *names;
+	expect("uname", uname(names = (void *)room()), 0), expect("Linux", !strcmp(names->sysname, "Linux"), 1);
+	struct statfs *system;
+	expect("fstatfs", fstatfs(timer, system = (void *)room()), 0), expect("block size", system->f_bsize > 0, 1);
+	struct statvfs *virtual;
+	expect("fstatvfs", fstatvfs(timer, virtual = (void *)room()), 0), expect("block size", virtual->f_bsize > 0, 1);
+	expect("futimens", futimens(file, (void *)put(times, sizeof times)), 0);
+	expect("time", fstat(file, &status) || status.st_mtime != 2, 0);
+	int memory = memfd_create((void *)put("name", 5), 0);
+	off_t nothing = 0, *offset = (void *)room_with(&nothing, sizeof nothing);
+	expect("memfd_create", write(memory, bytes, LENGTH), LENGTH);
+	expect("sendfile", sendfile(pair[0], memory, offset, LENGTH), LENGTH), expect("offset", *offset, LENGTH);
+	cpu_set_t *processors = (void *)room();
+	expect("sched_getaffinity", sched_getaffinity(0, sizeof *processors, processors), 0);
+	cpu_set_t same = *processors;
+	expect("sched_setaffinity", sched_setaffinity(0, sizeof same, (void *)put(&same, sizeof same)), 0);
+	int watcher = inotify_init1(0);
+	expect("inotify_add_watch", inotify_add_watch(watcher, (void *)put("file", 5), IN_OPEN), 1);
+	expect("mknod", mknod((void *)put("fifo", 5), S_IFIFO | 0600, 0), 0), expect("fifo", stat("fifo", &status) || !S_ISFIFO(status.st_mode), 0);
 }
 
 static void sockets(void)
@@ -196,17 +319,40 @@ static void sockets(void)
 	expect("bind", bind(in, (void *)put(&first, sizeof first), sizeof first), 0);
 	expect("bind", bind(out, (void *)put(&second, sizeof second), sizeof second), 0);
 	expect("setsockopt", setsockopt(in, SOL_SOCKET, SO_PASSCRED, put(&one, sizeof one), sizeof one), 0);
-	socklen_t *length = (void *)(to + (put(&(int){ sizeof one }, sizeof one) - from));
-	int *is_set = (void *)(to + fresh());
+	socklen_t *length = (void *)room_with(&(int){ sizeof one }, sizeof one);
+	int *is_set = (void *)room();
 	expect("getsockopt", getsockopt(in, SOL_SOCKET, SO_PASSCRED, is_set, length), 0), expect("set", *is_set == 1 && *length == 4, 1);
 	expect("sendto", sendto(out, bytes, LENGTH, 0, (void *)put(&first, sizeof first), sizeof first), LENGTH);
-	whose = (void *)(to + fresh()), length = (void *)(to + (put(&size, sizeof size) - from));
-	unsigned char *there = to + fresh();
+	whose = (void *)room(), length = (void *)room_with(&size, sizeof size);
+	unsigned char *there = room();
 	expect("recvfrom", recvfrom(in, there, LENGTH, 0, (void *)whose, length), LENGTH);
 	same("recvfrom", there, LENGTH), expect("from", !strcmp(whose->sun_path, "second"), 1);
+	expect("sendto", sendto(out, bytes, LENGTH, 0, (void *)&first, sizeof first), LENGTH);
+	length = (void *)room_with(&size, sizeof size);
+	expect("recvfrom by number", syscall(SYS_recvfrom, in, bytes, (long)LENGTH, 0L, whose, length), LENGTH);
+	expect("length", *length > sizeof whose->sun_family, 1);
 	expect("connect", connect(out, (void *)put(&first, sizeof first), sizeof first), 0);
 	expect("send", send(out, bytes, 1, 0), 1);
 	close(in), close(out);
+	struct sockaddr_un *name;
+	out = socket(AF_UNIX, SOCK_STREAM, 0), in = socket(AF_UNIX, SOCK_STREAM, 0);
+	strcpy(first.sun_path, "third");
+	if (bind(in, (void *)&first, sizeof first) || listen(in, 2) || connect(out, (void *)&first, sizeof first))
+		fail("listen");
+	length = (void *)room_with(&size, sizeof size);
+	expect("getpeername", getpeername(out, (void *)(name = (void *)room()), length), 0);
+	expect("name", strcmp(name->sun_path, "third"), 0), expect("length", *length > 2, 1);
+	length = (void *)room_with(&size, sizeof size);
+	expect("getsockname", getsockname(in, (void *)(name = (void *)room()), length), 0), expect("name", strcmp(name->sun_path, "third"), 0);
+	length = (void *)room_with(&size, sizeof size);
+	int got = accept(in, (void *)(name = (void *)room()), length);
+	expect("accept", got >= 0, 1), expect("length", *length, 2), expect("family", name->sun_family, AF_UNIX);
+	close(out), close(got), out = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (connect(out, (void *)&first, sizeof first))
+		fail("connect");
+	length = (void *)room_with(&size, sizeof size);
+	expect("accept4", (got = accept4(in, (void *)room(), length, SOCK_CLOEXEC)) >= 0, 1), expect("length", *length, 2);
+	close(in), close(out), close(got);
 }
 
 static void by_number(void)
@@ -214,12 +360,12 @@ static void by_number(void)
 	struct timespec moment = { 0, 1 };
 	char *text;
 	struct stat *status;
-	expect("uname", syscall(SYS_uname, text = (void *)(to + fresh())), 0), expect("Linux", !strcmp(text, "Linux"), 1);
-	expect("getcwd", syscall(SYS_getcwd, text = (void *)(to + fresh()), PATH_MAX) > 0 && *text == '/', 1);
-	expect("fstat", syscall(SYS_fstat, 0, status = (void *)(to + fresh())), 0), expect("character", S_ISCHR(status->st_mode), 1);
+	expect("uname", syscall(SYS_uname, text = (void *)room()), 0), expect("Linux", !strcmp(text, "Linux"), 1);
+	expect("getcwd", syscall(SYS_getcwd, text = (void *)room(), PATH_MAX) > 0 && *text == '/', 1);
+	expect("fstat", syscall(SYS_fstat, 0, status = (void *)room()), 0), expect("character", S_ISCHR(status->st_mode), 1);
 	expect("nanosleep", syscall(SYS_nanosleep, put(&moment, sizeof moment), NULL), 0);
-	expect("readlink", syscall(SYS_readlink, put("/proc/self/fd/0", 16), text = (void *)(to + fresh()), PAGE), 9);
-	expect("getrandom", syscall(SYS_getrandom, to + fresh(), (long)LENGTH, 0L), LENGTH);
+	expect("readlink", syscall(SYS_readlink, put("/proc/self/fd/0", 16), text = (void *)room(), PAGE), 9);
+	expect("getrandom", syscall(SYS_getrandom, room(), (long)LENGTH, 0L), LENGTH);
 }
 
 static void other_names(void)
@@ -231,9 +377,9 @@ static void other_names(void)
 	expect("__write", __write(memory, put(bytes, LENGTH), LENGTH), LENGTH);
 	expect("__pwrite64", __pwrite64(memory, put(bytes, LENGTH), LENGTH, LENGTH), LENGTH);
 	expect("__send", __send(pair[0], put(bytes, LENGTH), LENGTH, 0), LENGTH);
-	expect("__read", __read(pair[1], there = to + fresh(), LENGTH), LENGTH);
+	expect("__read", __read(pair[1], there = room(), LENGTH), LENGTH);
 	same("__read", there, LENGTH);
-	expect("__pread64", __pread64(memory, there = to + fresh(), LENGTH, LENGTH), LENGTH);
+	expect("__pread64", __pread64(memory, there = room(), LENGTH, LENGTH), LENGTH);
 	same("__pread64", there, LENGTH);
 	close(memory), close(pair[0]), close(pair[1]);
 	const char *null = "/dev/null";
@@ -252,13 +398,10 @@ int main(int count, char **arguments)
 {
 	(void)count;
 	make_queues();
-	from = (unsigned char *)map_file(arguments, PROT_READ, MAP_SHARED);
+	open_file(arguments);
 	close(file_descriptor);
 	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
 		fail("open");
-	to = mmap(NULL, file_length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_descriptor, 0);
-	if (to == MAP_FAILED)
-		fail("mmap");
 	for (size_t i = 0; i < LENGTH; i++)
 		bytes[i] = i * 31 + (i >> 8);
 	messages();
@@ -266,6 +409,7 @@ int main(int count, char **arguments)
 	rendezvous();
 	attributes();
 	structures();
+	rarer_structures();
 	sockets();
 	by_number();
 	other_names();

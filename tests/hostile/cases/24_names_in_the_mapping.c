@@ -1,6 +1,10 @@
-/* Expected: programs are executed whose names, arguments, variables and the lists of these lie in the mapping.
+/* Expected: programs are executed whose names, arguments, variables and the lists of these lie in the mapping, as does the PATH
+ * that they are looked for in; also where all signals are blocked, and by commands as long as they may be. Files that they
+ * are given are made once.
  * @own-data
- * @counter active_readers 1 */
+ * @counter active_readers 15
+ * @counter lifted_for_calls 100
+ * @at-most all_pinned 0 */
 #include "hostile.h"
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -12,7 +16,7 @@ static unsigned char *base;
 static char *put(const void *content, size_t length)
 {
 	static size_t turn;
-	size_t at = turn++ * 37 % 61 * MIB + 3 * PAGE - length / 2;
+	size_t at = turn++ * 37 % 61 * MIB + MIB / 2 - length / 2;
 	if (pwrite(file_descriptor, content, length, at) != (ssize_t)length)
 		fail("pwrite");
 	return (char *)base + at;
@@ -56,6 +60,94 @@ static int by_execv(void) { return execv(text("/bin/sh"), words()); }
 static int by_execvp(void) { return execvp(text("sh"), words()); }
 static int by_execvpe(void) { return execvpe(text("sh"), words(), variables()); }
 static int by_number(void) { return syscall(SYS_execve, text("/bin/sh"), words(), variables()); }
+static int by_posix_spawnp(void)
+{
+	pid_t child;
+	int error = posix_spawnp(&child, text("sh"), NULL, NULL, words(), variables()), status = -1;
+	printf("%d\n", error);
+	if (!error && waitpid(child, &status, 0) == child)
+		printf("%d\n", status);
+	exit(fflush(stdout));
+}
+
+/* With nothing of the environment but what lies in the mapping. */
+static void block_all(void)
+{
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	environ = variables();
+}
+
+static int blocked_by_execvp(void) { block_all(); return execvp(text("sh"), words()); }
+static int blocked_by_execvpe(void) { block_all(); return execvpe(text("sh"), words(), variables()); }
+static int blocked_by_posix_spawnp(void) { block_all(); return by_posix_spawnp(); }
+
+static int blocked_by_vfork(void)
+{
+	block_all();
+	char *name = text("sh"), **list = words(), **variable = variables();
+	pid_t child = vfork();
+	if (child == 0) {
+		execvpe(name, list, variable);
+		_exit(7);
+	}
+	int status = -1;
+	printf("%d, ", waitpid(child, &status, 0) == child);
+	printf("%d\n", status);
+	exit(fflush(stdout));
+}
+
+static int blocked_by_popen(void)
+{
+	block_all();
+	char shown[64] = "";
+	FILE *shell = popen(text("echo of a blocked pipe"), text("r"));
+	printf("%d %s\n", shell && fgets(shown, sizeof shown, shell), shown);
+	exit(fflush(stdout));
+}
+
+/* The file must not be there before. */
+static int of_a_new_file(void)
+{
+	char made[4096];
+	pid_t child;
+	int status = -1;
+	snprintf(made, sizeof made, "/proc/self/cwd/made-%d", getpid());
+	posix_spawn_file_actions_t actions;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 7, made, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	int error = posix_spawn(&child, text("/bin/sh"), &actions, NULL, words(), variables());
+	printf("%d\n", error);
+	if (!error && waitpid(child, &status, 0) == child)
+		printf("%d\n", status);
+	printf("%d\n", unlink(made));
+	exit(fflush(stdout));
+}
+
+/* As long as a string may be, and a byte less for its end. */
+static char *long_command(const char *begin)
+{
+	static char command[32 * PAGE];
+	memset(command, '#', sizeof command - 1);
+	memcpy(command, begin, strlen(begin));
+	return text(command);
+}
+
+static int by_long_system(void)
+{
+	printf("%d\n", system(long_command("echo command ")));
+	exit(fflush(stdout));
+}
+
+static int by_long_popen(void)
+{
+	char shown[64] = "";
+	FILE *shell = popen(long_command("echo of a pipe "), text("r"));
+	printf("%d %s\n", shell && fgets(shown, sizeof shown, shell), shown);
+	exit(fflush(stdout));
+}
+
 static int of_nothing(void) { return execve(text("/bin/sh"), (char **)8, environ); }
 
 int main(int count, char **arguments)
@@ -72,6 +164,15 @@ int main(int count, char **arguments)
 	in_child("execvpe", by_execvpe);
 	in_child("by number", by_number);
 	in_child("of nothing", of_nothing);
+	in_child("posix_spawnp", by_posix_spawnp);
+	in_child("of a new file", of_a_new_file);
+	in_child("execvp, blocked", blocked_by_execvp);
+	in_child("execvpe, blocked", blocked_by_execvpe);
+	in_child("posix_spawnp, blocked", blocked_by_posix_spawnp);
+	in_child("vfork, blocked", blocked_by_vfork);
+	in_child("popen, blocked", blocked_by_popen);
+	in_child("long system", by_long_system);
+	in_child("long popen", by_long_popen);
 	fflush(stdout);
 	printf("system: %d\n", system(text("echo command")));
 	char shown[64] = "";
@@ -83,13 +184,18 @@ int main(int count, char **arguments)
 		pclose(shell);
 	int status;
 	char *shell_path = text("/bin/sh"), **list = words(), **variable = variables();
-	pid_t child = vfork();
-	if (child == 0) {
-		execve(shell_path, list, variable);
-		_exit(7);
+	pid_t child;
+	/* None of them leaves anything pinned in this process when it is executed. */
+	for (int turn = 0; turn < 30; turn++) {
+		child = vfork();
+		if (child == 0) {
+			execve(shell_path, list, variable);
+			_exit(7);
+		}
+		printf("vfork: %d, ", waitpid(child, &status, 0) == child);
+		printf("%d\n", status);
+		fflush(stdout);
 	}
-	printf("vfork: %d, %d\n", waitpid(child, &status, 0) == child, status);
-	fflush(stdout);
 	/* All has been opened: anew. */
 	base = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
 	read_pages(base, 62 * MIB, 63 * MIB);

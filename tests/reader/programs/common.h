@@ -39,7 +39,7 @@ static inline void open_file(char **arguments)
 }
 
 /* The same, and maps it. */
-static volatile unsigned char *map_file(char **arguments, int protection, int flags)
+static inline volatile unsigned char *map_file(char **arguments, int protection, int flags)
 {
 	open_file(arguments);
 	void *address = mmap(NULL, file_length, protection, flags, file_descriptor, 0);

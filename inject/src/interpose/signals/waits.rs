@@ -2,10 +2,12 @@
 
 use super::masks::{mask_without, to_wait_with};
 use super::{full_set, ours};
+use crate::buffers::Words;
 use crate::handler::stand_in;
+use crate::interpose::words;
 use crate::next::Next;
 use crate::sys::SignalSet;
-use crate::{interpose, settings};
+use crate::{interpose, next_of, settings};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::NonNull;
 
@@ -15,15 +17,17 @@ type Time = *const libc::timespec;
 /// Calls with a mask among their arguments.
 macro_rules! wait {
     ($($(#[$doc:meta])* fn $name:ident($($before:ident: $before_type:ty,)* ; $mask:ident ; $($after:ident: $after_type:ty),*);)*) => {$(
-        interpose! {
-            $(#[$doc])*
-            fn $name($($before: $before_type,)* $mask: Set $(, $after: $after_type)*) -> c_int; missing -1; |next| {
-                // SAFETY: the program's own call, with its set or one like it.
-                unsafe {
-                    let inner = to_wait_with($mask);
-                    next($($before,)* inner.as_ref().map_or($mask, core::ptr::from_ref) $(, $after)*)
-                }
-            }
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($before: $before_type,)* $mask: Set $(, $after: $after_type)*) -> c_int {
+            next_of!($name);
+            // SAFETY: the program's own set.
+            let inner = unsafe { to_wait_with($mask) };
+            let mask = inner.as_ref().map_or($mask, core::ptr::from_ref);
+            wait(&NEXT, &[$($before as usize,)* mask as usize $(, $after as usize)*])
         }
     )*};
 }
@@ -43,6 +47,13 @@ wait! {
     fn sigsuspend(; mask ;);
     /// sigsuspend(2) under the name that libc's own parts use.
     fn __sigsuspend(; mask ;);
+}
+
+#[inline(never)] // One copy is enough for all of them.
+fn wait(next: &Next, given: &[usize]) -> c_int {
+    let mut words = Words::default();
+    words.iter_mut().zip(given).for_each(|(word, given)| *word = *given);
+    words::make(next, &words, -1) as c_int
 }
 
 static SIGSUSPEND: Next = Next::new(c"sigsuspend");
