@@ -48,10 +48,6 @@ by_words! {
     fn wait4(process: c_int, status: *mut c_int, options: c_int, usage: *mut c_void) -> c_int;
     /// waitid(2).
     fn waitid(kind: c_uint, id: c_uint, what: *mut c_void, options: c_int) -> c_int;
-    /// sched_getaffinity(2).
-    fn sched_getaffinity(thread: c_int, length: usize, processors: *mut c_void) -> c_int;
-    /// sched_setaffinity(2).
-    fn sched_setaffinity(thread: c_int, length: usize, processors: *const c_void) -> c_int;
     /// nanosleep(2).
     fn nanosleep(time: *const c_void, rest: *mut c_void) -> c_int;
     /// clock_nanosleep(2). It answers with an error number.
