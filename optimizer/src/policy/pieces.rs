@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
-/// Pieces to begin with: each is two requests of FUSE, so these are never dropped.
-pub const FEW: usize = 4;
+/// Pieces to begin with. Each is two requests of FUSE, and the first of the last one meets eight others: it is not dropped, and
+/// if the second is, it is asked for again as soon as the first has come.
+pub const FEW: usize = 5;
 /// Never more: the memory for them is taken before anything has come in.
-const MOST: usize = 16;
+const MOST: usize = 20;
 /// The path has room for more as long as those in flight come in so many times the least latency.
 const ROOM: f64 = 2.0;
 /// Growth of bandwidth that is worth twice as many.

@@ -11,7 +11,7 @@ struct Mount {
     bears: usize,
 }
 
-const LONG_PATH: Mount = Mount { latency: Duration::from_millis(10), bytes_per_second: 800e6, bears: 32 };
+const LONG_PATH: Mount = Mount { latency: Duration::from_millis(20), bytes_per_second: 800e6, bears: 32 };
 
 /// Has so many bytes come in, with no more in flight than `wanted`; how long that takes,
 /// and the most that were in flight.
@@ -57,7 +57,7 @@ fn a_short_path_gets_no_more() {
 fn what_is_dropped_is_noticed_and_costs_little() {
     for bears in [FEW, 6] {
         let mut pieces = Pieces::default();
-        let mount = Mount { bears, latency: Duration::from_millis(20), ..LONG_PATH };
+        let mount = Mount { bears, ..LONG_PATH };
         let (took, most) = fill(&mut pieces, &mount, 64, 1 << 30);
         assert_eq!((most, pieces.most()), (2 * FEW, FEW));
         let (least, _) = fill(&mut Pieces::default(), &mount, FEW, 1 << 30);
