@@ -225,17 +225,17 @@ impl DataFile {
         self.read_ahead != Some(0) || self.filling.offers(Way::ReadAhead)
     }
 
-    /// The engine for the first chunk of this extent, which others may follow after `gaps`.
-    pub(super) fn way(&self, extent: &Range<u64>, gaps: bool) -> Way {
+    /// The engine for the first chunk of this extent; what lies around an `exact` one is not wanted.
+    pub(super) fn way(&self, extent: &Range<u64>, is_exact: bool) -> Way {
         let in_piece = extent.end.min((extent.start / LARGE_PIECE + 1) * LARGE_PIECE) - extent.start;
         let is_short = || in_piece < LARGE_PIECE / 2 && self.chunk(Way::Populate) == LARGE_PIECE;
         match self.filling.next() {
             // A read makes the kernel read on behind it.
-            _ if gaps && !self.retention().has_several_readers() && self.filling.offers(Way::ReadAhead) => {
+            _ if is_exact && !self.retention().has_several_readers() && self.filling.offers(Way::ReadAhead) => {
                 Way::ReadAhead
             }
-            // A large piece would bring in more than was asked for.
-            Way::Populate if gaps || is_short() => Way::Read,
+            // A large piece would bring in more than was asked for, and is better than nothing.
+            Way::Populate if (is_exact || is_short()) && self.filling.offers(Way::Read) => Way::Read,
             way => way,
         }
     }

@@ -59,9 +59,14 @@ struct Queue {
     lane: Lane,
     file: Arc<DataFile>,
     account: Arc<Account>,
-    extents: VecDeque<Range<u64>>,
-    /// There are gaps between the extents.
-    has_gaps: bool,
+    extents: VecDeque<Extent>,
+}
+
+/// A part of a file that is wanted.
+struct Extent {
+    part: Range<u64>,
+    /// Beside it is a gap: what lies around it is not wanted.
+    is_exact: bool,
 }
 
 #[derive(Default)]
@@ -70,8 +75,9 @@ pub struct Lanes {
     queues: VecDeque<Queue>,
     /// Requests that may be in flight, at most.
     cap: usize,
-    /// Large pieces that may be.
+    /// Large pieces that may be, and whether the latest chunk was one.
     pieces: Pieces,
+    is_in_pieces: bool,
     /// Chunks being fetched: what another reader wants of them is on its way.
     flying: Vec<(*const DataFile, Range<u64>)>,
 }
@@ -85,24 +91,22 @@ impl Lanes {
         self.cap = cap;
     }
 
-    /// Appends extents to a stream's lane.
+    /// Appends extents to a stream's lane, in the order in which they are wanted.
     pub fn append(&mut self, lane: Lane, file: &Arc<DataFile>, account: &Arc<Account>, mut extents: Vec<Range<u64>>) {
         extents.retain(|extent| !extent.is_empty());
         if extents.is_empty() {
             return;
         }
-        let has_gaps = extents.windows(2).any(|pair| pair[0].end != pair[1].start);
+        let touch = |one: &Range<u64>, next: &Range<u64>| one.end == next.start || next.end == one.start;
+        let is_exact = extents.windows(2).any(|pair| !touch(&pair[0], &pair[1]));
+        let extents = extents.into_iter().map(|part| Extent { part, is_exact });
         match self.queues.iter_mut().find(|queue| queue.lane == lane) {
-            Some(queue) => {
-                queue.extents.extend(extents);
-                queue.has_gaps = has_gaps;
-            }
+            Some(queue) => queue.extents.extend(extents),
             None => self.queues.push_back(Queue {
                 lane,
                 file: Arc::clone(file),
                 account: Arc::clone(account),
-                extents: extents.into(),
-                has_gaps,
+                extents: extents.collect(),
             }),
         }
     }
@@ -112,7 +116,7 @@ impl Lanes {
         let extents = self.queues.iter().filter(|queue| queue.lane == lane).flat_map(|queue| &queue.extents);
         extents.fold(Queued::default(), |sum, extent| Queued {
             extents: sum.extents + 1,
-            bytes: sum.bytes + (extent.end - extent.start),
+            bytes: sum.bytes + (extent.part.end - extent.part.start),
         })
     }
 
@@ -136,8 +140,13 @@ impl Lanes {
         self.queues.front().is_some_and(|queue| self.has_room_for(&self.cut(queue).0))
     }
 
+    /// Bytes that may be in flight, as far as large pieces bound them.
+    pub fn most_bytes(&self) -> u64 {
+        if self.is_in_pieces { self.in_pieces() } else { u64::MAX }
+    }
+
     /// Bytes of large pieces that may be in flight.
-    pub fn in_pieces(&self) -> u64 {
+    fn in_pieces(&self) -> u64 {
         self.pieces.most() as u64 * LARGE_PIECE
     }
 
@@ -151,8 +160,8 @@ impl Lanes {
 
     /// The first chunk of a queue, and its engine.
     fn cut(&self, queue: &Queue) -> (Range<u64>, Way) {
-        let Some(extent) = queue.extents.front() else { return (0..0, Way::Read) };
-        let mut way = queue.file.way(extent, queue.has_gaps);
+        let Some(Extent { part: extent, is_exact }) = queue.extents.front() else { return (0..0, Way::Read) };
+        let mut way = queue.file.way(extent, *is_exact);
         let mut size = queue.file.chunk(way);
         if requests_of(&(0..size)) > self.cap {
             (way, size) = (Way::Read, queue.file.chunk(Way::Read));
@@ -178,7 +187,8 @@ impl Lanes {
                 self.queues.push_front(queue);
                 return None;
             }
-            let Some(extent) = queue.extents.front_mut() else { continue };
+            let Some(Extent { part: extent, is_exact }) = queue.extents.front_mut() else { continue };
+            let is_exact = *is_exact;
             let stretch = chunk.start..chunk.end.max(extent.end.min((chunk.start / LARGEST_CHUNK + 1) * LARGEST_CHUNK));
             let sample = queue.file.trust.sample(&chunk, &stretch);
             if sample.is_some() {
@@ -189,7 +199,7 @@ impl Lanes {
                 queue.extents.pop_front();
             }
             let (file, account) = (Arc::clone(&queue.file), Arc::clone(&queue.account));
-            let (lane, is_exact) = (queue.lane, queue.has_gaps);
+            let lane = queue.lane;
             if !queue.extents.is_empty() {
                 self.queues.push_back(queue);
             }
@@ -198,6 +208,7 @@ impl Lanes {
             };
             if file.ended().is_none() && !self.flying.iter().any(covers) {
                 self.flying.push((Arc::as_ptr(&file), chunk.clone()));
+                self.is_in_pieces = is_piece(&chunk);
                 return Some(Job { file, account, chunk, lacking: Vec::new(), sample, lane, is_exact, way });
             }
         }
@@ -218,10 +229,11 @@ impl Lanes {
     /// The chunk is not cached after all: its turn comes again, in parts.
     pub fn put_back(&mut self, job: Job) {
         self.land(&job);
-        let Job { file, account, chunk, lane, is_exact: has_gaps, .. } = job;
+        let Job { file, account, chunk: part, lane, is_exact, .. } = job;
+        let extent = Extent { part, is_exact };
         match self.queues.iter_mut().find(|queue| queue.lane == lane) {
-            Some(queue) => queue.extents.push_front(chunk),
-            None => self.queues.push_front(Queue { lane, file, account, extents: [chunk].into(), has_gaps }),
+            Some(queue) => queue.extents.push_front(extent),
+            None => self.queues.push_front(Queue { lane, file, account, extents: [extent].into() }),
         }
     }
 
