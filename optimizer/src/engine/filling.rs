@@ -4,9 +4,12 @@ use super::residency::Residency;
 use super::ways::Way;
 use crate::policy::choice::{Choice, Contender};
 use std::cmp::Reverse;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
 
 /// Calls without effect that prove something if they are most of them: a few may have met a full queue.
 const PROOF: u32 = 3;
@@ -19,6 +22,21 @@ pub struct Filling {
     /// Chunks that each of the ways was asked for, and those that it had no effect on.
     asked: Vec<AtomicU32>,
     without_effect: Vec<AtomicU32>,
+    /// Trials have ended since [`Self::settled`] was asked.
+    has_news: AtomicBool,
+}
+
+/// What trials on one file have found, for others of its mount.
+pub struct Settled {
+    ways: Vec<Way>,
+    choice: Choice,
+}
+
+impl Settled {
+    /// Whether it is about the same engines.
+    pub fn replaces(&self, other: &Self) -> bool {
+        self.ways == other.ways
+    }
 }
 
 impl Filling {
@@ -43,6 +61,31 @@ impl Filling {
             without_effect: ways.iter().map(|_| AtomicU32::new(0)).collect(),
             ways,
             choice: Mutex::new(choice),
+            has_news: AtomicBool::new(false),
+        }
+    }
+
+    /// What its trials have found, once they are over; nothing if it was told already.
+    pub fn settled(&self) -> Option<Settled> {
+        let choice = self.has_news.swap(false, Relaxed).then(|| self.choice().for_another())??;
+        Some(Settled { ways: self.ways.clone(), choice })
+    }
+
+    /// Begins with what has been found of these engines on another file, unless it has begun already.
+    pub fn begin_with(&self, settled: &[Settled]) {
+        let mut choice = self.choice();
+        if let Some(settled) = settled.iter().find(|settled| settled.ways == self.ways && choice.is_untouched()) {
+            *choice = settled.choice.clone();
+        }
+    }
+
+    /// Does what may end a trial.
+    fn note(&self, what: impl FnOnce(&mut Choice)) {
+        let mut choice = self.choice();
+        let was_trying = choice.is_trying();
+        what(&mut choice);
+        if was_trying && !choice.is_trying() {
+            self.has_news.store(true, Relaxed);
         }
     }
 
@@ -81,7 +124,7 @@ impl Filling {
 
     /// A chunk of so many bytes, sent this way, has come in.
     pub fn answer(&self, way: Way, bytes: u64, now: Duration) {
-        self.choice().answer(self.index(way), bytes, now);
+        self.note(|choice| choice.answer(self.index(way), bytes, now));
     }
 
     /// A chunk that was cached already: it says nothing of the engine.
@@ -94,9 +137,9 @@ impl Filling {
         let index = self.index(way);
         let (asked, missed) = (self.asked[index].load(Relaxed), self.without_effect[index].fetch_add(1, Relaxed) + 1);
         if missed >= PROOF && missed * 2 > asked {
-            self.choice().fail(index, now);
+            self.note(|choice| choice.fail(index, now));
         } else if shows_rate {
-            self.choice().answer(index, 0, now);
+            self.note(|choice| choice.answer(index, 0, now));
         }
     }
 

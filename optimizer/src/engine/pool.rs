@@ -1,20 +1,26 @@
 //! The threads that keep requests in flight on one mount: as many as bring bandwidth, and as few as that takes.
 
 use super::file::{Account, DataFile};
+use super::filling::Settled;
 use super::lanes::{Job, Lane, Lanes, Queued};
 use super::residency::{Residency, waits};
 use super::ways::{Engines, Way};
 use super::{Failure, Traffic};
 use crate::options::DEFAULT_MAX_INFLIGHT;
 use crate::policy::congestion::{Answered, Congestion, Estimate};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// What one session asks of the pool.
+/// A thread that had nothing to do for so long ends: a mount that nobody reads from any more keeps none.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What one session asks of the pool, once for each mapping that it has on the mount.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
+    pub session: u64,
     /// Requests in flight; measured what is best, if none are asked for.
     pub jobs: Option<usize>,
     /// Never more than these on the mount, for all sessions together.
@@ -30,6 +36,8 @@ pub struct Seat {
 struct State {
     lanes: Lanes,
     congestion: Congestion,
+    /// What files of this mount have shown of the engines.
+    settled: Vec<Settled>,
     /// By the numbers of their seats.
     wishes: Vec<(u64, Wish)>,
     seats: u64,
@@ -58,6 +66,7 @@ impl Default for Pool {
         let state = State {
             lanes: Lanes::default(),
             congestion: Congestion::new(1),
+            settled: Vec::new(),
             wishes: Vec::new(),
             seats: 0,
             asked: 1,
@@ -87,6 +96,7 @@ impl Pool {
         let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
         account.requested.fetch_add(bytes, Relaxed);
         let mut state = self.inner.lock();
+        file.filling.begin_with(&state.settled);
         state.lanes.append(lane, file, account, extents);
         self.inner.staff(&mut state);
         drop(state);
@@ -108,7 +118,7 @@ impl Pool {
         let state = self.inner.lock();
         let estimate = state.congestion.estimate()?;
         // The control does not know of the bound on large pieces.
-        let in_flight = estimate.in_flight.min(state.lanes.in_pieces());
+        let in_flight = estimate.in_flight.min(state.lanes.most_bytes());
         Some(Estimate { in_flight, ..estimate })
     }
 }
@@ -142,8 +152,8 @@ impl State {
         self.measured = wishes.clone().any(|wish| wish.jobs.is_none());
         // A bound that was given holds for all; the one that was not gives way to the requests asked for.
         // It holds for the mount: each session leaves one of them, up to half, for what its readers ask for themselves.
-        let bound =
-            wishes.filter_map(|wish| wish.max_inflight).min().map(|most| most - self.wishes.len().min(most / 2));
+        let sessions: HashSet<u64> = wishes.clone().map(|wish| wish.session).collect();
+        let bound = wishes.filter_map(|wish| wish.max_inflight).min().map(|most| most - sessions.len().min(most / 2));
         self.cap = bound.unwrap_or(DEFAULT_MAX_INFLIGHT.max(self.asked)).max(1);
         self.congestion.set_cap(self.cap);
         self.lanes.set_cap(self.cap);
@@ -153,6 +163,14 @@ impl State {
     fn depth(&self) -> usize {
         let measured = if self.measured { self.congestion.depth() } else { 1 };
         measured.max(self.asked).min(self.cap)
+    }
+
+    /// What has been found of engines on this file is a beginning for others.
+    fn remember(&mut self, file: &DataFile) {
+        if let Some(settled) = file.filling.settled() {
+            self.settled.retain(|other| !settled.replaces(other));
+            self.settled.push(settled);
+        }
     }
 
     fn has_work(&self) -> bool {
@@ -198,8 +216,14 @@ impl Inner {
                     state.congestion.starve();
                 }
                 state.idle += 1;
-                state = self.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+                let (woken, waited) =
+                    self.work.wait_timeout(state, PATIENCE).unwrap_or_else(|poisoned| poisoned.into_inner());
+                state = woken;
                 state.idle -= 1;
+                if waited.timed_out() && !state.has_work() {
+                    state.threads -= 1;
+                    return;
+                }
             }
             if state.closed {
                 return;
@@ -351,6 +375,7 @@ impl Flight<'_> {
                 job.file.failures.add(format!("reading {} bytes at {start}: {why}", end - start));
             }
         }
+        state.remember(&job.file);
         self.inner.land(&mut state, &job);
     }
 }

@@ -76,6 +76,18 @@ impl Choice {
         self.chosen
     }
 
+    /// What has been found so far, for another file of the same mount; nothing while trials are on.
+    pub fn for_another(&self) -> Option<Self> {
+        let is_settled = self.chosen.is_some() && !self.is_trying();
+        let trials = || self.trials.iter().map(Trial::at_rest).collect();
+        is_settled.then(|| Self { trials: trials(), is_fresh: true, passed: 0, ..self.clone() })
+    }
+
+    /// Whether no chunk has gone any way yet.
+    pub fn is_untouched(&self) -> bool {
+        self.trials.iter().all(Trial::is_untouched)
+    }
+
     /// Whether a trial is on.
     pub fn is_trying(&self) -> bool {
         self.trials.iter().any(Trial::is_on)

@@ -22,6 +22,13 @@ pub struct Supply {
     pub pool: Arc<Pool>,
 }
 
+/// Which mapping it is, of which reader, whose session.
+pub struct Whose {
+    pub session: u64,
+    pub reader: u64,
+    pub mapping: MappingId,
+}
+
 pub struct Feeder {
     mapping: MappingId,
     /// Number of the reader, so that lanes of different readers differ.
@@ -56,8 +63,7 @@ impl Feeder {
     /// For a mapping that covers `extent` of the file; `listener` hears what is cached, if pages are mapped ahead of its
     /// reader.
     pub fn new(
-        mapping: MappingId,
-        reader: u64,
+        Whose { session, reader, mapping }: Whose,
         supply: Supply,
         extent: Range<u64>,
         options: &RunOptions,
@@ -75,7 +81,8 @@ impl Feeder {
         listener.iter().for_each(|listener| file.audiences.add(listener));
         let (begun, told) = (Instant::now(), (0, Vec::new()));
         let mode = options.mode;
-        let seat = pool.join(Wish { jobs: options.jobs, max_inflight: options.max_inflight.map(NonZeroUsize::get) });
+        let max_inflight = options.max_inflight.map(NonZeroUsize::get);
+        let seat = pool.join(Wish { session, jobs: options.jobs, max_inflight });
         Self {
             mapping,
             reader,

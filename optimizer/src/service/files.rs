@@ -14,10 +14,14 @@ use std::time::{Duration, Instant};
 /// How old what is told of memory may be: eight files tell it, at each window of each reader.
 const FRESH: Duration = Duration::from_millis(20);
 
+/// Mounts that are remembered when nobody reads there.
+const MOUNTS: usize = 64;
+
 #[derive(Default)]
 struct Known {
     files: HashMap<Identity, (Weak<FileRecord>, Weak<DataFile>)>,
-    pools: HashMap<u64, Weak<Pool>>,
+    /// By the device numbers of their mounts.
+    pools: HashMap<u64, Arc<Pool>>,
 }
 
 pub struct Files {
@@ -90,17 +94,15 @@ impl Files {
         lock(&self.at_work).forget(holder);
     }
 
-    /// The pool of the file's mount.
+    /// The pool of the file's mount. It stays when nobody reads there any more: what it has measured holds for the next file,
+    /// and what is still in flight (of a mount that hangs) counts among the requests that may be.
     pub fn pool_of(&self, file: &DataFile) -> Arc<Pool> {
         let mut known = lock(&self.known);
-        known.pools.retain(|_, pool| pool.strong_count() > 0);
         let device = file.identity.device;
-        if let Some(pool) = known.pools.get(&device).and_then(Weak::upgrade) {
-            return pool;
+        if known.pools.len() >= MOUNTS && !known.pools.contains_key(&device) {
+            known.pools.retain(|_, pool| Arc::strong_count(pool) > 1);
         }
-        let pool = Arc::<Pool>::default();
-        known.pools.insert(device, Arc::downgrade(&pool));
-        pool
+        Arc::clone(known.pools.entry(device).or_default())
     }
 }
 

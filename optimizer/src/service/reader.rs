@@ -81,6 +81,7 @@ impl Reader {
         let worker = Worker {
             pid,
             token: what.token,
+            session: what.session,
             options: options.clone(),
             files: Arc::clone(files),
             ledger: Arc::clone(ledger),

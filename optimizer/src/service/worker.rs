@@ -1,6 +1,6 @@
 //! The thread of one reader: waits for its progress and feeds it.
 
-use super::feeder::{Feeder, Supply};
+use super::feeder::{Feeder, Supply, Whose};
 use super::files::Files;
 use super::ledger::Ledger;
 use super::retainer::Retainer;
@@ -61,6 +61,7 @@ pub struct Unresolved {
 pub struct Worker {
     pub pid: i32,
     pub token: u64,
+    pub session: u64,
     pub options: RunOptions,
     pub files: Arc<Files>,
     pub ledger: Arc<Ledger>,
@@ -143,7 +144,8 @@ impl Worker {
         };
         let limit = self.options.cache_limit;
         let retainer = Retainer::new(id, self.token, &supply, &self.files, &self.ledger, limit);
-        let feeder = Feeder::new(id, self.token, supply, extent, &self.options, retainer, listener);
+        let who = Whose { session: self.session, reader: self.token, mapping: id };
+        let feeder = Feeder::new(who, supply, extent, &self.options, retainer, listener);
         feeders.insert(id, feeder);
     }
 

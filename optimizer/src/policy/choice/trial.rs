@@ -93,6 +93,15 @@ impl Trial {
         }
     }
 
+    /// The same without anything in flight.
+    pub fn at_rest(&self) -> Self {
+        Self { in_flight: 0, apart: 0, queue: 0, spell: Spell::default(), ..self.clone() }
+    }
+
+    pub fn is_untouched(&self) -> bool {
+        self.in_flight == 0 && self.first.is_none() && !self.failed
+    }
+
     /// Another trial.
     pub fn begin(&mut self) {
         (self.chunks, self.sent, self.apart, self.queue) = (self.contender.chunks[1], 0, self.in_flight, 0);
