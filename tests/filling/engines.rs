@@ -1,9 +1,11 @@
 //! Each engine brings in every byte once; those that do nothing here are found out.
 
 use crate::amounts::{assert_fetched_once, read_from};
+use precache_tests::optimizer::wait_for;
 use precache_tests::programs::program;
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, scratch};
+use std::ffi::OsString;
 
 /// The engine that brought in most.
 fn engine(report: &Report) -> String {
@@ -61,3 +63,46 @@ fn the_least_bound_of_all_supervisors_holds() {
     }
     assert!(runs[3].1.read().of_file("most_in_flight") <= 3);
 }
+
+/// Who shares a file with others takes what they chose, and is told so.
+#[test]
+fn an_engine_that_comes_too_late_is_told() {
+    let storage = SlowStorage::mount(scratch(), &["--latency=2ms"]);
+    flat_file(64);
+    let file = storage.path().join("flat-64M");
+    let reader = |more: &[&str]| {
+        let words = [program("map-reader").into_os_string(), file.clone().into_os_string()];
+        Program::new(words.into_iter().chain(more.iter().map(Into::into)))
+    };
+    let (mut command, first) = reader(&["--compute-us-per-mb=20000"]).command(&[]);
+    let mut child = command.spawn().expect("it starts");
+    wait_for("the first reader is served", || storage.bytes_of("flat-64M").is_none_or(|bytes| bytes > 8 << 20));
+    let (left, second) = reader(&[]).under(&["--engine=pread"]);
+    assert!(left.status.success() && child.wait().expect("it ends").success());
+    assert!(second.text().contains("--engine pread has no effect on"), "{:#}", second.0);
+    assert!(!first.read().text().contains("has no effect on"));
+}
+
+/// One session that maps many files may have as many requests in flight as it was allowed, all but the one that is left for its
+/// reader, and the storage sees no more.
+#[test]
+fn the_bound_is_the_mounts_however_many_files_are_mapped() {
+    const BOUND: u64 = 12;
+    let files = [33, 34, 35, 36].map(|mebibytes| flat_file(mebibytes));
+    let storage = SlowStorage::mount(scratch(), &["--latency=5ms"]);
+    let names = files.map(|file| storage.path().join(file.file_name().unwrap()).into_os_string());
+    let reader = Program::new(["python3".into(), "-c".into(), SHARDS.into()].into_iter().chain(names));
+    let (left, report) = reader.under(&[&format!("--max-inflight={BOUND}"), "--jobs=32", "--engine=readahead"]);
+    assert!(left.status.success(), "{left:?}");
+    let most = report.files().map(|file| file["most_in_flight"].as_u64().unwrap()).max();
+    assert_eq!(most, Some(BOUND - 1), "{:#}", report.0);
+    assert!(storage.most_in_flight().is_none_or(|most| most <= BOUND), "{:?}", storage.most_in_flight());
+}
+
+/// Maps all files, and then reads one after the other.
+const SHARDS: &str = "
+import mmap, sys
+files = [open(name, 'rb') for name in sys.argv[1:]]
+maps = [mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) for file in files]
+print([sum(memoryview(shard)[::4096]) for shard in maps])
+";

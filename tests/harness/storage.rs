@@ -138,10 +138,18 @@ impl SlowStorage {
 
     /// Bytes fetched from the file so far, where they are counted.
     pub fn bytes_of(&self, file: &str) -> Option<u64> {
+        Some(self.counters()?["files"][file]["bytes"].as_u64().unwrap_or(0))
+    }
+
+    /// The most requests that it served at a time, where they are counted.
+    pub fn most_in_flight(&self) -> Option<u64> {
+        self.counters()?["total"]["max_in_flight"].as_u64()
+    }
+
+    fn counters(&self) -> Option<serde_json::Value> {
         self.mounted.as_ref()?;
         let text = fs::read(self.path().join(".slowfs/counters.json")).expect("counters can be read");
-        let counters: serde_json::Value = serde_json::from_slice(&text).expect("counters are JSON");
-        Some(counters["files"][file]["bytes"].as_u64().unwrap_or(0))
+        Some(serde_json::from_slice(&text).expect("counters are JSON"))
     }
 }
 

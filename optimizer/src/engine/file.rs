@@ -294,6 +294,11 @@ impl FileRecord {
         self.failures.ended()
     }
 
+    /// Whether it is filled by this engine because a session asked for it.
+    pub fn is_filled_by(&self, engine: Way) -> bool {
+        self.filling.is_by(engine)
+    }
+
     /// Bytes that each engine brought in, the one with the most first.
     pub fn engines(&self) -> Vec<(&'static str, u64)> {
         self.filling.shares()

@@ -12,9 +12,11 @@ use std::time::Duration;
 mod tests;
 
 /// Calls without effect that prove something if they are most of them: a few may have met a full queue.
-const PROOF: u32 = 3;
+const PROOF: u32 = 8;
 
 pub struct Filling {
+    /// The engine that was asked for.
+    wanted: Option<Way>,
     ways: Vec<Way>,
     choice: Mutex<Choice>,
     /// Bytes that each of the ways brought in.
@@ -42,8 +44,8 @@ impl Settled {
 impl Filling {
     /// By the engine that was asked for, while it works, or else by the best that can be had; a mapping surely in `large`
     /// pieces, or not.
-    pub fn new(asked: Option<Way>, residency: Residency, large: bool) -> Self {
-        let (ways, choice) = match asked {
+    pub fn new(wanted: Option<Way>, residency: Residency, large: bool) -> Self {
+        let (ways, choice) = match wanted {
             None => {
                 let ways = Way::candidates(residency);
                 let choice = Choice::new(ways.iter().map(|way| way.contender(large)));
@@ -56,6 +58,7 @@ impl Filling {
             }
         };
         Self {
+            wanted,
             bytes: ways.iter().map(|_| AtomicU64::new(0)).collect(),
             asked: ways.iter().map(|_| AtomicU32::new(0)).collect(),
             without_effect: ways.iter().map(|_| AtomicU32::new(0)).collect(),
@@ -63,6 +66,11 @@ impl Filling {
             choice: Mutex::new(choice),
             has_news: AtomicBool::new(false),
         }
+    }
+
+    /// Whether it was made for this engine alone.
+    pub fn is_by(&self, engine: Way) -> bool {
+        self.wanted == Some(engine)
     }
 
     /// What its trials have found, once they are over; nothing if it was told already.

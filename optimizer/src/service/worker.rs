@@ -156,6 +156,13 @@ impl Worker {
         };
         match self.files.find_or_add(file, self.options.engine) {
             Ok(file) => {
+                if let Some(engine) = self.options.engine.filter(|&engine| !file.is_filled_by(engine)) {
+                    self.ledger.note_trouble(format!(
+                        "--engine {} has no effect on {}: another session had it filled already, and chose",
+                        engine.name(),
+                        file.path.display()
+                    ));
+                }
                 let account = self.ledger.account_of(&file.record);
                 let pool = self.files.pool_of(&file);
                 Some(Supply { file, account, pool })
