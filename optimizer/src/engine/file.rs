@@ -7,6 +7,7 @@ use super::audience::Audiences;
 use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
+use super::mount;
 use super::residency::Residency;
 use super::sent::SentFile;
 use super::trust::{LONG_PERIOD, PERIOD, Trust};
@@ -223,6 +224,11 @@ impl DataFile {
     /// system reads ahead by itself (Lustre): faults for a page make it do so, larger ones come to nothing, too.
     fn reads_large(&self) -> bool {
         self.read_ahead != Some(0) || self.filling.offers(Way::ReadAhead)
+    }
+
+    /// Which mount it is on, where the kernel tells.
+    pub fn mount_number(&self) -> Option<u64> {
+        mount::number_of(&self.file)
     }
 
     /// The engine for the first chunk of this extent; what lies around an `exact` one is not wanted.

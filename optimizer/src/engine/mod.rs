@@ -6,6 +6,7 @@ mod file;
 mod filling;
 mod kept;
 mod lanes;
+mod mount;
 mod pool;
 mod residency;
 pub mod sent;

@@ -14,14 +14,17 @@ use std::time::{Duration, Instant};
 /// How old what is told of memory may be: eight files tell it, at each window of each reader.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// Mounts that are remembered when nobody reads there.
-const MOUNTS: usize = 64;
-
 #[derive(Default)]
 struct Known {
     files: HashMap<Identity, (Weak<FileRecord>, Weak<DataFile>)>,
-    /// By the device numbers of their mounts.
-    pools: HashMap<u64, Arc<Pool>>,
+    /// By their device numbers.
+    mounts: HashMap<u64, Mount>,
+}
+
+/// What holds for the files of one device, and which mount it was.
+struct Mount {
+    number: Option<u64>,
+    pool: Arc<Pool>,
 }
 
 pub struct Files {
@@ -97,12 +100,21 @@ impl Files {
     /// The pool of the file's mount. It stays when nobody reads there any more: what it has measured holds for the next file,
     /// and what is still in flight (of a mount that hangs) counts among the requests that may be.
     pub fn pool_of(&self, file: &DataFile) -> Arc<Pool> {
+        let number = file.mount_number();
         let mut known = lock(&self.known);
         let device = file.identity.device;
-        if known.pools.len() >= MOUNTS && !known.pools.contains_key(&device) {
-            known.pools.retain(|_, pool| Arc::strong_count(pool) > 1);
-        }
-        Arc::clone(known.pools.entry(device).or_default())
+        // As long as files of it are open it cannot be another one; later the kernel gives its device number to the next.
+        known.mounts.retain(|&other, mount| {
+            let is_same = other == device && number.is_some() && mount.number == number;
+            is_same || mount.is_in_use()
+        });
+        Arc::clone(&known.mounts.entry(device).or_insert_with(|| Mount { number, pool: Arc::default() }).pool)
+    }
+}
+
+impl Mount {
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.pool) > 1
     }
 }
 
@@ -125,5 +137,32 @@ impl Known {
         let (record, open) = self.files.get(&identity)?;
         let record = record.upgrade().filter(|record| record.size == size)?;
         Some((record, open.upgrade()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(files: &Files) -> Arc<DataFile> {
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        file.set_len(1 << 20).unwrap();
+        files.find_or_add(SentFile::new(file), None).unwrap()
+    }
+
+    /// What was measured holds for the next file; of what may be another mount with the same device number, nothing is known.
+    #[test]
+    fn a_pool_stays_with_its_mount() {
+        let files = Files::default();
+        let (first, next) = (file(&files), file(&files));
+        let pool = Arc::downgrade(&files.pool_of(&first));
+        if first.mount_number().is_some() {
+            assert!(Weak::ptr_eq(&pool, &Arc::downgrade(&files.pool_of(&next))));
+        }
+        lock(&files.known).mounts.values_mut().for_each(|mount| mount.number = None);
+        let used = pool.upgrade().unwrap();
+        assert!(Arc::ptr_eq(&used, &files.pool_of(&next)), "files of it are open");
+        drop(used);
+        assert!(!Weak::ptr_eq(&pool, &Arc::downgrade(&files.pool_of(&next))));
     }
 }
