@@ -168,9 +168,7 @@ impl Stopped {
     fn start(bench: &Bench, words: &[OsString]) -> anyhow::Result<Self> {
         Ok(Self(quiet(bench, words).spawn().with_context(|| format!("cannot start {words:?}"))?))
     }
-}
 
-impl Stopped {
     /// Waits for its end, and returns what it wrote to standard output, for which it needs a pipe.
     pub fn output(mut self) -> anyhow::Result<String> {
         let mut output = String::new();

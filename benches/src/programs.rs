@@ -95,14 +95,6 @@ impl Programs {
         Ok(procfs::process::all_processes()?.flatten().filter(is_service).collect())
     }
 
-    /// Whether precache-run has this option.
-    pub fn has_option(&self, option: &str) -> bool {
-        let help = Command::new(self.path("precache-run")).arg("--help").output();
-        // `--option`, `--option <VALUE>` or `--option[=<VALUE>]`.
-        let is_it = |word: &str| word.split('[').next() == Some(option);
-        help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).split_whitespace().any(is_it))
-    }
-
     pub fn is_other_user(&self) -> bool {
         self.user.is_some()
     }

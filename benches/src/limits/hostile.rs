@@ -51,7 +51,7 @@ fn stall(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
     let requirement = format!("{subject}: time <= {BAR} x (without the stall + 5 s)");
     let longest: Vec<f64> = pairs.our_times().iter().zip(without.iter().cycle()).map(|(_, run)| run + STALL).collect();
     let late = Bar::of_times(requirement, &pairs.our_times(), ("without the stall + 5 s", &longest), BAR);
-    Ok(bar(subject, &pairs, "").into_iter().chain(late).collect())
+    Ok(bar(subject, &pairs).into_iter().chain(late).collect())
 }
 
 fn errors(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
@@ -73,7 +73,7 @@ fn errors(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
         format!("{ours}, plain {plain}, of {} runs that did not die", pairs.ours.len()),
         Verdict::is(ours <= plain + 1),
     );
-    Ok(bar(subject, &pairs, "").into_iter().chain([deaths]).collect())
+    Ok(bar(subject, &pairs).into_iter().chain([deaths]).collect())
 }
 
 /// A run that no bus error ended.
@@ -106,7 +106,7 @@ fn halved(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
         Ok(Cycle::run(bench, &storage, launch, limit, halve)?.run)
     };
     let pairs = Pairs::alternate(runs(bench), || run(&ours), || run(&reader))?;
-    Ok(bar(subject, &pairs, ""))
+    Ok(bar(subject, &pairs))
 }
 
 fn runs(bench: &Bench) -> Count {
@@ -114,8 +114,9 @@ fn runs(bench: &Bench) -> Count {
 }
 
 /// That the outputs are the same is checked pair by pair.
-fn bar(subject: &str, pairs: &Pairs, remark: &str) -> Vec<Bar> {
+fn bar(subject: &str, pairs: &Pairs) -> Vec<Bar> {
     let requirement = format!("{subject}: right output, time <= {BAR} x plain");
-    let what = format!("same output{remark}; plain");
-    Bar::of_times(requirement, &pairs.our_times(), (&what, &pairs.their_times()), BAR).into_iter().collect()
+    Bar::of_times(requirement, &pairs.our_times(), ("same output; plain", &pairs.their_times()), BAR)
+        .into_iter()
+        .collect()
 }

@@ -64,11 +64,13 @@ fn judge(bench: &Bench, subject: &str, kind: Kind) -> anyhow::Result<Vec<Bar>> {
     let (best, best_times) = *peers.first().context("no peer can run here")?;
     let list: Vec<String> =
         peers.iter().map(|(peer, times)| format!("{} {}", peer.label(), seconds(median(times)))).collect();
-    let mut list = format!("of {}", list.join(", "));
     if !cannot.is_empty() {
+        // One of these might be the best.
         let cannot: Vec<&str> = cannot.iter().map(|one| one.label()).collect();
-        list += &format!("; left out: {}", cannot.join(", "));
+        let why = format!("of {}; cannot run here: {}", list.join(", "), cannot.join(", "));
+        return Ok(vec![Bar::not_measured(format!("{subject}: time <= {BAR} x best peer"), why)]);
     }
+    let list = format!("of {}", list.join(", "));
 
     let requirement = format!("{subject}: time <= {BAR} x best peer");
     let what = format!("{} ({list})", best.label());

@@ -1,7 +1,5 @@
 //! With `--populate`, a reader of warm data is faster than the page cache is without it.
 
-use anyhow::ensure;
-
 use super::{Case, remote_ssd};
 use crate::bench::Bench;
 use crate::configuration::lmdb_reader;
@@ -24,7 +22,6 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn judge(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
-    ensure!(bench.programs.has_option(OPTION), "precache-run has no option {OPTION}");
     let storage = Storage::slow(bench, &remote_ssd(), &data::lmdb(bench, bench.size())?)?;
     let words = REPEATED.map(Into::into).into_iter().chain(lmdb_reader(bench, &storage, &[]));
     let reader = Launch::new(words.collect());

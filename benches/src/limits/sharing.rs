@@ -48,13 +48,11 @@ fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> 
     let size = if slow.keep_cache { bench.size() / 2 } else { 2 * bench.size() };
     let storage = Storage::slow(bench, slow, &data::lmdb(bench, size)?)?;
     let size = storage.file_size()?;
-    let bounded = bench.programs.has_option(OPTION);
-    let most = MOST_IN_FLIGHT.to_string();
-    let options: &[&str] = if bounded { &[OPTION, &most] } else { &[] };
+    let options = [OPTION, &MOST_IN_FLIGHT.to_string()];
     let (mut bytes, mut in_flight) = (0, 0);
     for _ in bench.count(bench.settings.repetitions.min(3)).pairs() {
         let _memory = storage.make_cold()?;
-        Team::start(bench, &storage, options)?.finish(bench, &storage)?;
+        Team::start(bench, &storage, &options)?.finish(bench, &storage)?;
         let fetched = storage.fetched()?.context("slowfs counts")?;
         (bytes, in_flight) = (bytes.max(fetched.bytes), in_flight.max(fetched.max_in_flight));
     }
@@ -63,11 +61,7 @@ fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> 
     let measured = format!("{} of {}: {share:.4}", mebibytes(bytes), mebibytes(size));
     let fetched = Bar::new(requirement, measured, Verdict::is(share <= BYTES_BAR));
     let requirement = format!("{subject}: requests in flight at the storage <= {OPTION} {MOST_IN_FLIGHT}");
-    let flight = if bounded {
-        Bar::new(requirement, format!("at most {in_flight}"), Verdict::is(in_flight <= MOST_IN_FLIGHT))
-    } else {
-        Bar::not_measured(requirement, format!("precache-run has no option {OPTION}; {in_flight} without it"))
-    };
+    let flight = Bar::new(requirement, format!("at most {in_flight}"), Verdict::is(in_flight <= MOST_IN_FLIGHT));
     Ok(vec![fetched, flight])
 }
 

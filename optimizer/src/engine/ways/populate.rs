@@ -9,6 +9,7 @@
 
 use super::{DataFile, Engine, Failure, Traffic, one_by_one};
 use nix::errno::Errno;
+use precache_contract::PAGE;
 use std::ops::Range;
 
 #[derive(Default)]
@@ -18,7 +19,7 @@ impl Engine for Populate {
     fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic) {
         one_by_one(chunk, traffic, |chunk| {
             let Some((mapping, _)) = file.mapping() else { return Err(Failure::Ineffective) };
-            let start = chunk.start / 4096 * 4096;
+            let start = chunk.start / PAGE * PAGE;
             // Inside the mapping, which is as long as the file was; wrapping_add needs no more than that.
             let address = mapping.as_mut_ptr().wrapping_add(start as usize).cast();
             let length = (chunk.end - start) as usize;
