@@ -1,14 +1,17 @@
 //! The threads that keep requests in flight on one mount: as many as bring bandwidth, and as few as that takes.
 
+mod flight;
+mod wishes;
+
+use self::flight::Flight;
+pub use self::wishes::Wish;
+use self::wishes::{Terms, Wishes};
+
 use super::file::{Account, DataFile};
 use super::filling::Settled;
 use super::lanes::{Job, Lane, Lanes, Queued};
-use super::residency::{Residency, waits};
 use super::ways::{Engines, Way};
-use super::{Failure, Traffic};
-use crate::options::DEFAULT_MAX_INFLIGHT;
-use crate::policy::congestion::{Answered, Congestion, Estimate};
-use std::collections::HashSet;
+use crate::policy::congestion::{Congestion, Estimate};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -16,16 +19,6 @@ use std::time::{Duration, Instant};
 
 /// A thread that had nothing to do for so long ends: a mount that nobody reads from any more keeps none.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// What one session asks of the pool, once for each mapping that it has on the mount.
-#[derive(Clone, Copy, Debug)]
-pub struct Wish {
-    pub session: u64,
-    /// Requests in flight; measured what is best, if none are asked for.
-    pub jobs: Option<usize>,
-    /// Never more than these on the mount, for all sessions together.
-    pub max_inflight: Option<usize>,
-}
 
 /// A wish counts as long as this is held.
 pub struct Seat {
@@ -38,13 +31,9 @@ struct State {
     congestion: Congestion,
     /// What files of this mount have shown of the engines.
     settled: Vec<Settled>,
-    /// By the numbers of their seats.
-    wishes: Vec<(u64, Wish)>,
-    seats: u64,
-    /// What the sessions that ask for a number of requests ask for, and whether any session leaves it to us.
-    asked: usize,
-    measured: bool,
-    cap: usize,
+    wishes: Wishes,
+    /// Those of the last wishes, where there are none.
+    terms: Terms,
     threads: usize,
     idle: usize,
     closed: bool,
@@ -67,11 +56,8 @@ impl Default for Pool {
             lanes: Lanes::default(),
             congestion: Congestion::new(1),
             settled: Vec::new(),
-            wishes: Vec::new(),
-            seats: 0,
-            asked: 1,
-            measured: false,
-            cap: 1,
+            wishes: Wishes::default(),
+            terms: Terms { asked: 1, is_measured: false, cap: 1 },
             threads: 0,
             idle: 0,
             closed: false,
@@ -81,12 +67,10 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Takes a session's wish into account. Of several, the largest number of requests and the least bound hold.
+    /// Takes a session's wish into account.
     pub fn join(&self, wish: Wish) -> Seat {
         let mut state = self.inner.lock();
-        state.seats += 1;
-        let number = state.seats;
-        state.wishes.push((number, wish));
+        let number = state.wishes.add(wish);
         self.inner.weigh_wishes(&mut state);
         Seat { inner: Arc::clone(&self.inner), number }
     }
@@ -126,7 +110,7 @@ impl Pool {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut state = self.inner.lock();
-        state.wishes.retain(|(number, _)| *number != self.number);
+        state.wishes.remove(self.number);
         self.inner.weigh_wishes(&mut state);
     }
 }
@@ -142,27 +126,10 @@ impl Drop for Pool {
 }
 
 impl State {
-    fn weigh_wishes(&mut self) {
-        if self.wishes.is_empty() {
-            // Who comes next finds what was measured.
-            return;
-        }
-        let wishes = self.wishes.iter().map(|(_, wish)| wish);
-        self.asked = wishes.clone().filter_map(|wish| wish.jobs).max().unwrap_or(0);
-        self.measured = wishes.clone().any(|wish| wish.jobs.is_none());
-        // A bound that was given holds for all; the one that was not gives way to the requests asked for.
-        // It holds for the mount: each session leaves one of them, up to half, for what its readers ask for themselves.
-        let sessions: HashSet<u64> = wishes.clone().map(|wish| wish.session).collect();
-        let bound = wishes.filter_map(|wish| wish.max_inflight).min().map(|most| most - sessions.len().min(most / 2));
-        self.cap = bound.unwrap_or(DEFAULT_MAX_INFLIGHT.max(self.asked)).max(1);
-        self.congestion.set_cap(self.cap);
-        self.lanes.set_cap(self.cap);
-    }
-
     /// Requests that may be in flight now.
     fn depth(&self) -> usize {
-        let measured = if self.measured { self.congestion.depth() } else { 1 };
-        measured.max(self.asked).min(self.cap)
+        let measured = if self.terms.is_measured { self.congestion.depth() } else { 1 };
+        measured.max(self.terms.asked).min(self.terms.cap)
     }
 
     /// What has been found of engines on this file is a beginning for others.
@@ -184,7 +151,11 @@ impl Inner {
     }
 
     fn weigh_wishes(self: &Arc<Self>, state: &mut State) {
-        state.weigh_wishes();
+        if let Some(terms) = state.wishes.terms() {
+            state.terms = terms;
+            state.congestion.set_cap(terms.cap);
+            state.lanes.set_cap(terms.cap);
+        }
         // There may be room for more.
         self.staff(state);
         self.work.notify_all();
@@ -303,106 +274,6 @@ impl Inner {
             let result = engines.read(&file, &job.chunk);
             // What took another's place shows nothing of either.
             flight.finish(job, sent, false, result.map(|()| Way::Read));
-        }
-    }
-}
-
-/// What one thread has in flight.
-struct Flight<'a> {
-    inner: &'a Inner,
-    file: &'a DataFile,
-    way: Way,
-    flying: Vec<(Job, Duration)>,
-    /// Chunks on which the engine had no effect.
-    left: Vec<(Job, Duration)>,
-    /// How often the thread had waited when it sent the last one, where that tells what was cached.
-    waits: i64,
-}
-
-impl Flight<'_> {
-    fn send(&mut self, job: Job) {
-        // Where it was before, it has been evicted.
-        self.file.audiences.tell_gone(&job.chunk);
-        let now = self.inner.now();
-        self.file.filling.ask(self.way);
-        if job.shows_rate() {
-            self.file.filling.send(self.way, now);
-        }
-        job.account.enter_flight();
-        self.file.walk.enter_flight();
-        self.flying.push((job, now));
-        if self.file.residency == Residency::Unknown {
-            self.waits = waits();
-        }
-    }
-
-    fn finish(&self, job: Job, sent: Duration, shows_rate: bool, result: Result<Way, Failure>) {
-        let bytes = job.bytes_lacking();
-        let has_waited = self.file.residency != Residency::Unknown || waits() != self.waits;
-        job.account.leave_flight();
-        self.file.walk.leave_flight(job.chunk.end);
-        let mut state = self.inner.lock();
-        // Under the lock: answers are told in the order of their times.
-        let now = self.inner.now();
-        if result.is_ok() {
-            job.file.failures.end_row();
-        }
-        let was_cached = job.file.residency.was_cached(bytes, now.saturating_sub(sent), has_waited);
-        if job.file.residency == Residency::Unknown {
-            job.file.trust.note(bytes, was_cached && result.is_ok());
-        }
-        match result {
-            Ok(way) if was_cached => {
-                job.account.cached.fetch_add(bytes, Relaxed);
-                if shows_rate {
-                    job.file.filling.take_back(way, now);
-                }
-                job.tell_cached();
-            }
-            Ok(way) => {
-                job.account.fetched.fetch_add(bytes, Relaxed);
-                job.lacking.iter().for_each(|part| job.file.kept.add(part.clone()));
-                job.file.filling.bring(way, bytes);
-                if shows_rate {
-                    job.file.filling.answer(way, bytes, now);
-                }
-                let in_flight = state.lanes.in_flight();
-                state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });
-                state.lanes.learn(&job, now, now.saturating_sub(sent));
-            }
-            Err(why) => {
-                let Range { start, end } = job.chunk;
-                job.file.failures.add(format!("reading {} bytes at {start}: {why}", end - start));
-            }
-        }
-        state.remember(&job.file);
-        self.inner.land(&mut state, &job);
-    }
-}
-
-impl Traffic for Flight<'_> {
-    fn more(&mut self) -> Option<Range<u64>> {
-        let job = self.inner.take(Some((self.file, self.way)))?;
-        let chunk = job.chunk.clone();
-        self.send(job);
-        Some(chunk)
-    }
-
-    fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {
-        let Some(index) = self.flying.iter().position(|(job, _)| job.chunk == *chunk) else { return };
-        let (job, sent) = self.flying.swap_remove(index);
-        let shows_rate = job.shows_rate();
-        match result {
-            Err(Failure::Ineffective) => {
-                self.file.filling.miss(self.way, shows_rate, self.inner.now());
-                self.left.push((job, sent));
-            }
-            result => {
-                if result.is_err() && shows_rate {
-                    self.file.filling.answer(self.way, 0, self.inner.now());
-                }
-                self.finish(job, sent, shows_rate, result.map(|()| self.way));
-            }
         }
     }
 }

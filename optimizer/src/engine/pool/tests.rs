@@ -1,48 +1,6 @@
 use super::*;
 use crate::engine::SentFile;
 
-fn in_force(pool: &Pool) -> (usize, usize) {
-    let state = pool.inner.lock();
-    (state.asked, state.cap)
-}
-
-/// What a session asked for goes with it, whatever others do.
-#[test]
-fn wishes_count_as_long_as_their_sessions() {
-    let pool = Pool::default();
-    let other = pool.join(Wish { session: 1, jobs: None, max_inflight: None });
-    assert_eq!(in_force(&pool), (0, DEFAULT_MAX_INFLIGHT));
-    let modest = pool.join(Wish { session: 2, jobs: Some(2), max_inflight: Some(3) });
-    assert_eq!(in_force(&pool), (2, 2), "one is left for the readers");
-    drop(modest);
-    assert_eq!(in_force(&pool), (0, DEFAULT_MAX_INFLIGHT));
-    drop(other);
-}
-
-/// A bound that nobody gave is none for who asked for more.
-#[test]
-fn the_default_gives_way_to_what_is_asked_for() {
-    let pool = Pool::default();
-    let _plain = pool.join(Wish { session: 3, jobs: None, max_inflight: None });
-    let many = pool.join(Wish { session: 4, jobs: Some(200), max_inflight: None });
-    assert_eq!(in_force(&pool), (200, 200));
-    let _bounded = pool.join(Wish { session: 5, jobs: None, max_inflight: Some(100) });
-    assert_eq!(in_force(&pool), (200, 97));
-    drop(many);
-    assert_eq!(in_force(&pool), (0, 98));
-}
-
-/// However many files it maps, a session's readers are one reader more that may ask for something itself.
-#[test]
-fn a_session_counts_once() {
-    let pool = Pool::default();
-    let wish = Wish { session: 1, jobs: None, max_inflight: Some(16) };
-    let _seats: Vec<_> = (0..8).map(|_| pool.join(wish)).collect();
-    assert_eq!(in_force(&pool), (0, 15));
-    let _other = pool.join(Wish { session: 2, ..wish });
-    assert_eq!(in_force(&pool), (0, 14));
-}
-
 /// What the first file of a mount has shown of the engines, the next one need not show again; and when nobody reads there,
 /// no thread stays.
 #[test]

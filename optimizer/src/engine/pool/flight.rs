@@ -1,0 +1,112 @@
+//! What one thread of the pool has in flight, and what becomes of it.
+
+use super::Inner;
+use crate::engine::file::DataFile;
+use crate::engine::lanes::Job;
+use crate::engine::residency::{Residency, waits};
+use crate::engine::ways::Way;
+use crate::engine::{Failure, Traffic};
+use crate::policy::congestion::Answered;
+use std::ops::Range;
+use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+/// What one thread has in flight.
+pub(super) struct Flight<'a> {
+    pub inner: &'a Inner,
+    pub file: &'a DataFile,
+    pub way: Way,
+    pub flying: Vec<(Job, Duration)>,
+    /// Chunks on which the engine had no effect.
+    pub left: Vec<(Job, Duration)>,
+    /// How often the thread had waited when it sent the last one, where that tells what was cached.
+    pub waits: i64,
+}
+
+impl Flight<'_> {
+    pub fn send(&mut self, job: Job) {
+        // Where it was before, it has been evicted.
+        self.file.audiences.tell_gone(&job.chunk);
+        let now = self.inner.now();
+        self.file.filling.ask(self.way);
+        if job.shows_rate() {
+            self.file.filling.send(self.way, now);
+        }
+        job.account.enter_flight();
+        self.file.walk.enter_flight();
+        self.flying.push((job, now));
+        if self.file.residency == Residency::Unknown {
+            self.waits = waits();
+        }
+    }
+
+    pub fn finish(&self, job: Job, sent: Duration, shows_rate: bool, result: Result<Way, Failure>) {
+        let bytes = job.bytes_lacking();
+        let has_waited = self.file.residency != Residency::Unknown || waits() != self.waits;
+        job.account.leave_flight();
+        self.file.walk.leave_flight(job.chunk.end);
+        let mut state = self.inner.lock();
+        // Under the lock: answers are told in the order of their times.
+        let now = self.inner.now();
+        if result.is_ok() {
+            job.file.failures.end_row();
+        }
+        let was_cached = job.file.residency.was_cached(bytes, now.saturating_sub(sent), has_waited);
+        if job.file.residency == Residency::Unknown {
+            job.file.trust.note(bytes, was_cached && result.is_ok());
+        }
+        match result {
+            Ok(way) if was_cached => {
+                job.account.cached.fetch_add(bytes, Relaxed);
+                if shows_rate {
+                    job.file.filling.take_back(way, now);
+                }
+                job.tell_cached();
+            }
+            Ok(way) => {
+                job.account.fetched.fetch_add(bytes, Relaxed);
+                job.lacking.iter().for_each(|part| job.file.kept.add(part.clone()));
+                job.file.filling.bring(way, bytes);
+                if shows_rate {
+                    job.file.filling.answer(way, bytes, now);
+                }
+                let in_flight = state.lanes.in_flight();
+                state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });
+                state.lanes.learn(&job, now, now.saturating_sub(sent));
+            }
+            Err(why) => {
+                let Range { start, end } = job.chunk;
+                job.file.failures.add(format!("reading {} bytes at {start}: {why}", end - start));
+            }
+        }
+        state.remember(&job.file);
+        self.inner.land(&mut state, &job);
+    }
+}
+
+impl Traffic for Flight<'_> {
+    fn more(&mut self) -> Option<Range<u64>> {
+        let job = self.inner.take(Some((self.file, self.way)))?;
+        let chunk = job.chunk.clone();
+        self.send(job);
+        Some(chunk)
+    }
+
+    fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {
+        let Some(index) = self.flying.iter().position(|(job, _)| job.chunk == *chunk) else { return };
+        let (job, sent) = self.flying.swap_remove(index);
+        let shows_rate = job.shows_rate();
+        match result {
+            Err(Failure::Ineffective) => {
+                self.file.filling.miss(self.way, shows_rate, self.inner.now());
+                self.left.push((job, sent));
+            }
+            result => {
+                if result.is_err() && shows_rate {
+                    self.file.filling.answer(self.way, 0, self.inner.now());
+                }
+                self.finish(job, sent, shows_rate, result.map(|()| self.way));
+            }
+        }
+    }
+}

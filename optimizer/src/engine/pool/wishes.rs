@@ -1,0 +1,109 @@
+//! What sessions ask of a pool, and what that makes together.
+
+use crate::options::DEFAULT_MAX_INFLIGHT;
+use std::collections::HashSet;
+
+/// What one session asks of the pool, once for each mapping that it has on the mount.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    pub session: u64,
+    /// Requests in flight; measured what is best, if none are asked for.
+    pub jobs: Option<usize>,
+    /// Never more than these on the mount, for all sessions together.
+    pub max_inflight: Option<usize>,
+}
+
+/// All wishes, by numbers of their own.
+#[derive(Default)]
+pub struct Wishes {
+    made: Vec<(u64, Wish)>,
+    last: u64,
+}
+
+/// What is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Requests in flight that are asked for by those who ask for a number.
+    pub asked: usize,
+    /// Whether anyone leaves the number to be measured.
+    pub is_measured: bool,
+    /// Never more than these.
+    pub cap: usize,
+}
+
+impl Wishes {
+    /// Adds a wish, and returns its number.
+    pub fn add(&mut self, wish: Wish) -> u64 {
+        self.last += 1;
+        self.made.push((self.last, wish));
+        self.last
+    }
+
+    pub fn remove(&mut self, number: u64) {
+        self.made.retain(|(other, _)| *other != number);
+    }
+
+    /// Of several, the largest number of requests and the least bound hold; none without wishes.
+    pub fn terms(&self) -> Option<Terms> {
+        let wishes = self.made.iter().map(|(_, wish)| wish);
+        let asked = wishes.clone().filter_map(|wish| wish.jobs).max().unwrap_or(0);
+        // A bound that was given holds for all; the one that was not gives way to the requests asked for.
+        // It holds for the mount: each session leaves one of them, up to half, for what its readers ask for themselves.
+        let sessions: HashSet<u64> = wishes.clone().map(|wish| wish.session).collect();
+        let least = wishes.clone().filter_map(|wish| wish.max_inflight).min();
+        let bound = least.map(|most| most - sessions.len().min(most / 2));
+        let cap = bound.unwrap_or(DEFAULT_MAX_INFLIGHT.max(asked)).max(1);
+        let is_measured = wishes.clone().any(|wish| wish.jobs.is_none());
+        (wishes.len() > 0).then_some(Terms { asked, is_measured, cap })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Wish = Wish { session: 1, jobs: None, max_inflight: None };
+
+    /// What is asked for, and the bound.
+    fn in_force(wishes: &Wishes) -> (usize, usize) {
+        wishes.terms().map(|terms| (terms.asked, terms.cap)).unwrap()
+    }
+
+    /// What a session asked for goes with it, whatever others do.
+    #[test]
+    fn wishes_count_as_long_as_their_sessions() {
+        let mut wishes = Wishes::default();
+        assert_eq!(wishes.terms(), None);
+        wishes.add(PLAIN);
+        assert_eq!(in_force(&wishes), (0, DEFAULT_MAX_INFLIGHT));
+        let modest = wishes.add(Wish { session: 2, jobs: Some(2), max_inflight: Some(3) });
+        assert_eq!(in_force(&wishes), (2, 2), "one is left for the readers");
+        wishes.remove(modest);
+        assert_eq!(in_force(&wishes), (0, DEFAULT_MAX_INFLIGHT));
+    }
+
+    /// A bound that nobody gave is none for who asked for more.
+    #[test]
+    fn the_default_gives_way_to_what_is_asked_for() {
+        let mut wishes = Wishes::default();
+        wishes.add(PLAIN);
+        let many = wishes.add(Wish { session: 2, jobs: Some(200), max_inflight: None });
+        assert_eq!(in_force(&wishes), (200, 200));
+        wishes.add(Wish { session: 3, jobs: None, max_inflight: Some(100) });
+        assert_eq!(in_force(&wishes), (200, 97));
+        wishes.remove(many);
+        assert_eq!(in_force(&wishes), (0, 98));
+    }
+
+    /// However many files it maps, a session's readers are one reader more that may ask for something itself.
+    #[test]
+    fn a_session_counts_once() {
+        let mut wishes = Wishes::default();
+        for _ in 0..8 {
+            wishes.add(Wish { max_inflight: Some(16), ..PLAIN });
+        }
+        assert_eq!(in_force(&wishes), (0, 15));
+        wishes.add(Wish { session: 2, max_inflight: Some(16), ..PLAIN });
+        assert_eq!(in_force(&wishes), (0, 14));
+    }
+}
