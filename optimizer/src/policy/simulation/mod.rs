@@ -7,6 +7,7 @@ mod changes;
 #[allow(dead_code, reason = "the simulation needs less of it than the library")]
 mod curtain;
 mod machine;
+mod recorded;
 mod turns;
 
 use self::machine::Machine;
@@ -53,8 +54,11 @@ const WARM: f64 = 0.5e-6;
 
 #[test]
 fn sequential_reading_is_as_fast_as_the_storage() {
-    for (milliseconds, bandwidth) in [(0.2, 200e6), (2.0, 200e6), (10.0, 200e6), (0.2, 800e6), (2.0, 800e6)] {
-        let (storage, pages) = (storage(milliseconds, bandwidth), 1024 * PAGES_A_MEBIBYTE);
+    for (milliseconds, bandwidth, depth) in
+        [(0.2, 200e6, 32), (2.0, 200e6, 32), (10.0, 200e6, 32), (0.2, 800e6, 32), (2.0, 800e6, 32), (10.0, 800e6, 128)]
+    {
+        let storage = Storage { depth, ..storage(milliseconds, bandwidth) };
+        let pages = 1024 * PAGES_A_MEBIBYTE;
         let machine = run(storage, WARM, pages, 3..pages);
         let ratio = machine.now / limit(storage, WARM, (pages as u64) * 4096);
         assert!(ratio < 1.05, "{ratio} at {milliseconds} ms, {bandwidth}");
@@ -167,7 +171,7 @@ fn a_recorded_skipping_reader_is_followed() {
     let sizing = Sizing { size: 50 << 20, is_auto: true, threshold: 75 };
     let mut streams = Streams::new(Plan::sequential(0..length), 0, sizing, 8 << 20, true, Storage::default());
     let mut requested = BTreeSet::new();
-    for line in include_str!("skipping.trace").lines() {
+    for line in include_str!("recorded/lmdb-reader-skipping.trips").lines() {
         let (time, page) = line.split_once(' ').unwrap();
         let (time, page): (u64, u64) = (time.parse().unwrap(), page.parse().unwrap());
         let decision = streams.observe(page * PAGE, Duration::from_micros(time));
