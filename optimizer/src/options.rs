@@ -89,9 +89,11 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Protect {
-    /// Guard regions where they work, mprotect elsewhere
+    /// Guard regions on shared read-only mappings of up to 128 MiB where they work, mprotect elsewhere
     Auto,
+    /// Guard regions (Linux 6.15) wherever they work: no kernel mapping each, but forks copy page tables
     Guard,
+    /// mprotect alone: works everywhere
     Mprotect,
 }
 
@@ -100,7 +102,9 @@ pub enum Protect {
 pub enum Populate {
     /// Where that is faster, by trial
     Auto,
+    /// Always
     On,
+    /// Never
     Off,
 }
 

@@ -15,6 +15,13 @@ use super::values::{
 use crate::engine::Way;
 use crate::options::{DEFAULT_DISTANCE, DEFAULT_SIZE, DataRange, Mode, Populate, Protect, RunOptions};
 
+/// Headings of the help.
+const FILES: &str = "Which files";
+const AHEAD: &str = "How far ahead";
+const FILLING: &str = "How pages are brought in";
+const READER: &str = "What is done in the program";
+const TOLD: &str = "What is told";
+
 /// Why the options, each usable by itself, make no run.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusableArguments {
@@ -34,76 +41,98 @@ pub enum UnusableArguments {
 /// Runs a program that maps large files, with their pages in the cache before it touches them.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArguments {
-    /// Spacing of checkpoints, the pages that report progress; auto begins with 8M and follows the pace
-    #[arg(long, env = "PRECACHE_DISTANCE", hide_env = true, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_size_or_auto)]
-    distance: SizeOrAuto,
-
-    /// Amount pre-cached per trigger, at least the distance; auto begins with 50M and follows the pace
-    #[arg(long, env = "PRECACHE_SIZE", hide_env = true, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_size_or_auto)]
-    size: SizeOrAuto,
-
-    /// Share of a window after which the next checkpoint starts the next one
-    #[arg(long, env = "PRECACHE_THRESHOLD", hide_env = true, value_name = "PERCENT", default_value = "75", value_parser = parse_percent)]
-    threshold: u8,
-
     /// Files to accelerate, as a shell pattern; repeatable [default: every regular file of at least --min-file]
-    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
+    #[arg(long, help_heading = FILES, value_name = "GLOB", value_parser = parse_glob)]
     data: Vec<String>,
 
     /// Files to leave alone, as a shell pattern; repeatable
-    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
+    #[arg(long, help_heading = FILES, value_name = "GLOB", value_parser = parse_glob)]
     exclude: Vec<String>,
 
     /// Leave smaller files alone
-    #[arg(long, env = "PRECACHE_MIN_FILE", hide_env = true, value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
+    #[arg(long, help_heading = FILES, env = "PRECACHE_MIN_FILE", hide_env = true, value_name = "SIZE", default_value = "32M", value_parser = parse_size)]
     min_file: u64,
 
     /// Process data range: what will be read of a file; repeatable
-    #[arg(long, value_name = "FILE:START..END", value_parser = parse_range)]
+    #[arg(long, help_heading = FILES, value_name = "FILE:START..END", value_parser = parse_range)]
     range: Vec<DataRange>,
 
-    /// What to do
-    #[arg(long, env = "PRECACHE_MODE", hide_env = true, value_enum, default_value = "on")]
-    mode: Mode,
+    /// Spacing of checkpoints, the pages that report progress; auto begins with 8M and follows the pace
+    #[arg(long, help_heading = AHEAD, env = "PRECACHE_DISTANCE", hide_env = true, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_size_or_auto)]
+    distance: SizeOrAuto,
 
-    /// How checkpoint pages are protected
-    #[arg(long, env = "PRECACHE_PROTECT", hide_env = true, value_enum, default_value = "auto")]
-    protect: Protect,
+    /// Amount pre-cached per trigger, at least the distance; auto begins with 50M and follows the pace
+    #[arg(long, help_heading = AHEAD, env = "PRECACHE_SIZE", hide_env = true, value_name = "SIZE|auto", default_value = "auto", value_parser = parse_size_or_auto)]
+    size: SizeOrAuto,
 
-    /// Map pages ahead of the program, so that it takes fewer page faults
-    #[arg(long, env = "PRECACHE_POPULATE", hide_env = true, value_enum, default_value = "off", num_args = 0..=1, require_equals = true, default_missing_value = "auto", value_name = "WHEN")]
-    populate: Populate,
+    /// Share of a window after which the next checkpoint starts the next one
+    #[arg(long, help_heading = AHEAD, env = "PRECACHE_THRESHOLD", hide_env = true, value_name = "PERCENT", default_value = "75", value_parser = parse_percent)]
+    threshold: u8,
+
+    /// Page cache that data files may take [default: what the memory cgroup and the system leave]
+    #[arg(long, help_heading = AHEAD, env = "PRECACHE_CACHE_LIMIT", hide_env = true, value_name = "SIZE", value_parser = parse_size)]
+    cache_limit: Option<u64>,
 
     /// Requests in flight on each mount [default: as many as bring bandwidth, measured]
-    #[arg(long, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = parse_requests)]
+    #[arg(long, help_heading = FILLING, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = parse_requests)]
     jobs: Option<usize>,
 
-    /// Never have more requests in flight on a mount, for all programs together [default: 64, or --jobs if that is more]
-    #[arg(long, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", value_parser = parse_requests)]
+    /// Never have more requests in flight on a mount, for all programs together, with one for each program's own faults
+    /// [default: 64, or --jobs if that is more]
+    #[arg(long, help_heading = FILLING, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", value_parser = parse_requests)]
     max_inflight: Option<usize>,
 
     /// How pages are brought in
-    #[arg(long, env = "PRECACHE_ENGINE", hide_env = true, value_enum, default_value = "auto")]
+    #[arg(
+        long,
+        help_heading = FILLING,
+        env = "PRECACHE_ENGINE",
+        hide_env = true,
+        value_enum,
+        default_value = "auto"
+    )]
     engine: EngineOrAuto,
 
-    /// Page cache that data files may take [default: what the memory cgroup and the system leave]
-    #[arg(long, env = "PRECACHE_CACHE_LIMIT", hide_env = true, value_name = "SIZE", value_parser = parse_size)]
-    cache_limit: Option<u64>,
+    /// Map cached pages ahead of the program, so that it takes fewer page faults
+    #[arg(long, help_heading = FILLING, env = "PRECACHE_POPULATE", hide_env = true, value_enum, default_value = "off", num_args = 0..=1, require_equals = true, default_missing_value = "auto", value_name = "WHEN")]
+    populate: Populate,
+
+    /// Whether to pre-cache, to watch only, or to run the program alone
+    #[arg(
+        long,
+        help_heading = READER,
+        env = "PRECACHE_MODE",
+        hide_env = true,
+        value_enum,
+        default_value = "on"
+    )]
+    mode: Mode,
+
+    /// How checkpoint pages are protected
+    #[arg(
+        long,
+        help_heading = READER,
+        env = "PRECACHE_PROTECT",
+        hide_env = true,
+        value_enum,
+        default_value = "auto"
+    )]
+    protect: Protect,
 
     /// Give LMDB readers lock files of their own: for databases that nobody writes meanwhile
-    #[arg(long, env = "PRECACHE_PRIVATE_LOCK", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
+    #[arg(long, help_heading = READER, env = "PRECACHE_PRIVATE_LOCK", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
     private_lock: bool,
 
     /// Write the report there as JSON, instead of a summary to stderr
-    #[arg(long, env = "PRECACHE_REPORT", hide_env = true, value_name = "FILE")]
+    #[arg(long, help_heading = TOLD, env = "PRECACHE_REPORT", hide_env = true, value_name = "FILE")]
     report: Option<PathBuf>,
 
     /// Write nothing to stderr, but that the report cannot be written
-    #[arg(short, long, env = "PRECACHE_QUIET", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
+    #[arg(short, long, help_heading = TOLD, env = "PRECACHE_QUIET", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
     quiet: bool,
 
     /// Print the summary also with --report
-    #[arg(short, long, env = "PRECACHE_VERBOSE", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
+    #[arg(short, long, help_heading = TOLD, env = "PRECACHE_VERBOSE", hide_env = true, action = Set, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false", value_parser = parse_switch)]
     verbose: bool,
 
     /// The program and its arguments
