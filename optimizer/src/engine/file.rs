@@ -7,7 +7,6 @@ use super::audience::Audiences;
 use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
-use super::mount;
 use super::residency::Residency;
 use super::sent::SentFile;
 use super::trust::{LONG_PERIOD, PERIOD, Trust};
@@ -226,9 +225,8 @@ impl DataFile {
         self.read_ahead != Some(0) || self.filling.offers(Way::ReadAhead)
     }
 
-    /// Which mount it is on, where the kernel tells.
-    pub fn mount_number(&self) -> Option<u64> {
-        mount::number_of(&self.file)
+    pub fn descriptor(&self) -> &File {
+        &self.file
     }
 
     /// The engine for the first chunk of this extent; what lies around an `exact` one is not wanted.

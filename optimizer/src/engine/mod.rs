@@ -18,6 +18,7 @@ pub use audience::Audience;
 pub use file::{Account, DataFile, FileRecord, Identity};
 pub use kept::Held;
 pub use lanes::Lane;
+pub use mount::mount_number;
 pub use pool::{Pool, Seat, Wish};
 pub use sent::SentFile;
 pub use ways::Way;

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 /// A number that no other mount gets as long as the machine runs (STATX_MNT_ID_UNIQUE, Linux 6.8; statx(2)); `None` where the
 /// kernel tells none. Device numbers, by contrast, go to the next mount.
-pub fn number_of(file: &File) -> Option<u64> {
+pub fn mount_number(file: &File) -> Option<u64> {
     let mut status = MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: with AT_EMPTY_PATH the descriptor itself is meant; statx(2) fills what it is given, which is that long.
     let asked = unsafe {

@@ -1,7 +1,7 @@
 //! The data files and the pools: one of each per file and per mount, whoever reads.
 
 use super::worker::lock;
-use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, SentFile, Way};
+use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, SentFile, Way, mount_number};
 use crate::memory::Memory;
 use crate::policy::retention::{AtWork, Holder};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -16,9 +16,16 @@ const FRESH: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 struct Known {
-    files: HashMap<Identity, (Weak<FileRecord>, Weak<DataFile>)>,
+    files: HashMap<Identity, KnownFile>,
     /// By their device numbers.
     mounts: HashMap<u64, Mount>,
+}
+
+/// A file as it was seen first.
+struct KnownFile {
+    record: Weak<FileRecord>,
+    open: Weak<DataFile>,
+    mount: Option<u64>,
 }
 
 /// What holds for the files of one device, and which mount it was.
@@ -60,17 +67,19 @@ impl Files {
         check(&file)?;
         let identity = Identity::of(&file)?;
         let size = file.metadata()?.len();
-        let record = match lock(&self.known).find(identity, size) {
+        let mount = mount_number(&file);
+        let record = match lock(&self.known).find(identity, size, mount) {
             Some((_, Some(open))) => return Ok(open),
             Some((record, None)) => Some(record),
             None => None,
         };
         let file = Arc::new(DataFile::new(file, record, engine, &self.held)?);
         let mut known = lock(&self.known);
-        if let Some((_, Some(open))) = known.find(identity, size) {
+        if let Some((_, Some(open))) = known.find(identity, size, mount) {
             return Ok(open);
         }
-        known.files.insert(identity, (Arc::downgrade(&file.record), Arc::downgrade(&file)));
+        let (record, open) = (Arc::downgrade(&file.record), Arc::downgrade(&file));
+        known.files.insert(identity, KnownFile { record, open, mount });
         Ok(file)
     }
 
@@ -100,7 +109,7 @@ impl Files {
     /// The pool of the file's mount. It stays when nobody reads there any more: what it has measured holds for the next file,
     /// and what is still in flight (of a mount that hangs) counts among the requests that may be.
     pub fn pool_of(&self, file: &DataFile) -> Arc<Pool> {
-        let number = file.mount_number();
+        let number = mount_number(file.descriptor());
         let mut known = lock(&self.known);
         let device = file.identity.device;
         // As long as files of it are open it cannot be another one; later the kernel gives its device number to the next.
@@ -131,12 +140,19 @@ fn check(file: &File) -> io::Result<()> {
 }
 
 impl Known {
-    /// What is known of a file. One that has changed its length is another file, with another end.
-    fn find(&mut self, identity: Identity, size: u64) -> Option<(Arc<FileRecord>, Option<Arc<DataFile>>)> {
-        self.files.retain(|_, (record, _)| record.strong_count() > 0);
-        let (record, open) = self.files.get(&identity)?;
-        let record = record.upgrade().filter(|record| record.size == size)?;
-        Some((record, open.upgrade()))
+    /// What is known of a file. One that has changed its length is another file, with another end, and so is one of another mount
+    /// that has the number of a device which is no more.
+    fn find(
+        &mut self,
+        identity: Identity,
+        size: u64,
+        mount: Option<u64>,
+    ) -> Option<(Arc<FileRecord>, Option<Arc<DataFile>>)> {
+        self.files.retain(|_, file| file.record.strong_count() > 0);
+        let file = self.files.get(&identity)?;
+        let open = file.open.upgrade();
+        let record = file.record.upgrade().filter(|record| record.size == size)?;
+        (open.is_some() || file.mount == mount).then_some((record, open))
     }
 }
 
@@ -156,7 +172,7 @@ mod tests {
         let files = Files::default();
         let (first, next) = (file(&files), file(&files));
         let pool = Arc::downgrade(&files.pool_of(&first));
-        if first.mount_number().is_some() {
+        if mount_number(first.descriptor()).is_some() {
             assert!(Weak::ptr_eq(&pool, &Arc::downgrade(&files.pool_of(&next))));
         }
         lock(&files.known).mounts.values_mut().for_each(|mount| mount.number = None);
