@@ -158,6 +158,7 @@ fn build(source: &Path, header: &Header) -> Result<Option<Vec<OsString>>, String
             let flags = [&["-pthread", "-Wno-stringop-overread", "-lm"], &extra[..]].concat();
             compile(source, &program, &flags).map(|()| Some(vec![program.into_os_string()]))
         }
+        Some("cpp") => made_by("g++", &["-O1"]),
         Some("rs") => made_by("rustc", &["--edition=2024", "-O"]),
         Some("go") => made_by("go", &["build"]),
         Some("py") => interpreted_by(&["/usr/bin/python3"]),
