@@ -204,6 +204,13 @@ impl DataFile {
         self.kept.within(part).is_empty()
     }
 
+    /// Does what may ask the file system, and will be needed: who has a lock later need not wait for that.
+    pub(super) fn prepare(&self) {
+        if self.filling.offers(Way::Populate) {
+            self.mapping();
+        }
+    }
+
     /// A mapping of the whole file, made when it is first needed, and whether its faults read in large pieces; `None`
     /// where the file cannot be mapped.
     pub(super) fn mapping(&self) -> Option<&(MmapRaw, bool)> {

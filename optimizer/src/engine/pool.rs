@@ -79,6 +79,7 @@ impl Pool {
     pub fn request(&self, lane: Lane, file: &Arc<DataFile>, account: &Arc<Account>, extents: Vec<Range<u64>>) {
         let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
         account.requested.fetch_add(bytes, Relaxed);
+        file.prepare();
         let mut state = self.inner.lock();
         file.filling.begin_with(&state.settled);
         state.lanes.append(lane, file, account, extents);
