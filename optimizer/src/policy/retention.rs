@@ -5,6 +5,9 @@
 //! reader passed long ago, when there was still room. To let go of a page that is read again after all costs a minor
 //! fault.
 
+mod passage;
+
+pub use self::passage::{PageCache, Passage};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;

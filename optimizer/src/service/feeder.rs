@@ -132,7 +132,7 @@ impl Feeder {
         }
         if let Some((stream, extents)) = decision.request {
             self.retainer.advance(stream, &extents);
-            self.streams.bound_windows(self.retainer.longest_window(self.retainer.budget()));
+            self.streams.bound_windows(self.retainer.longest_window());
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
         }
         let told = (self.streams.distance(), self.streams.thresholds().collect());

@@ -1,0 +1,73 @@
+//! What there is of the page cache for data files: memory bounds what all of them take, the user what those of a session
+//! take.
+
+/// One bound on page cache, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// Bytes that were fetched and not dropped.
+    pub held: u64,
+    /// Bytes that there may be.
+    pub most: u64,
+}
+
+/// What holds for one file: both bounds at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    pub memory: Bound,
+    pub session: Bound,
+}
+
+impl Budget {
+    /// Bytes that the data files may take.
+    pub fn bytes(&self) -> u64 {
+        self.memory.most.min(self.session.most)
+    }
+
+    /// Bytes that may be fetched beside those that are `coming` without anything being dropped for them.
+    pub fn room(&self, coming: u64) -> u64 {
+        self.bounds().map(|bound| bound.most.saturating_sub(bound.held.saturating_add(coming))).min().unwrap_or(0)
+    }
+
+    /// Whether there is no room for so many bytes once what is `leaving` has left.
+    pub fn is_short_of(&self, needed: u64, leaving: u64) -> bool {
+        self.bounds().any(|bound| bound.held.saturating_sub(leaving).saturating_add(needed) > bound.most)
+    }
+
+    fn bounds(&self) -> impl Iterator<Item = Bound> {
+        [self.memory, self.session].into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(memory: (u64, u64), session: (u64, u64)) -> Budget {
+        let bound = |(held, most)| Bound { held, most };
+        Budget { memory: bound(memory), session: bound(session) }
+    }
+
+    #[test]
+    fn both_bounds_hold() {
+        let tight_memory = budget((90, 100), (20, u64::MAX));
+        assert_eq!((tight_memory.bytes(), tight_memory.room(4)), (100, 6));
+        assert!(!tight_memory.is_short_of(10, 0) && tight_memory.is_short_of(11, 0));
+        let tight_session = budget((90, 1000), (20, 30));
+        assert_eq!((tight_session.bytes(), tight_session.room(4)), (30, 6));
+        assert!(!tight_session.is_short_of(10, 0) && tight_session.is_short_of(11, 0));
+    }
+
+    #[test]
+    fn what_is_leaving_makes_room() {
+        assert!(!budget((100, 100), (0, u64::MAX)).is_short_of(30, 30));
+        assert!(budget((100, 100), (0, u64::MAX)).is_short_of(31, 30));
+    }
+
+    /// A limit that has been halved is held by twice as much; without one, no sum overflows.
+    #[test]
+    fn any_numbers_do() {
+        assert_eq!(budget((200, 100), (0, u64::MAX)).room(0), 0);
+        assert_eq!(budget((u64::MAX, u64::MAX), (0, u64::MAX)).room(u64::MAX), 0);
+        assert!(!budget((5, u64::MAX), (5, u64::MAX)).is_short_of(u64::MAX, 0));
+    }
+}
