@@ -135,9 +135,12 @@ impl Retention {
         self.leaving.push_back(Leaving { part, passed: vec![holder], released: Vec::new(), tried: None });
     }
 
-    /// What is to leave and has not been tried: it need not be made room for again.
-    pub fn outstanding(&self) -> Vec<Range<u64>> {
-        self.leaving.iter().filter(|leaving| leaving.tried.is_none()).map(|leaving| leaving.part.clone()).collect()
+    /// What is to leave at the next trips: it need not be made room for again. What a stream comes to within so many bytes
+    /// takes its room until then.
+    pub fn outstanding(&self, within: u64, now: Duration) -> Vec<Range<u64>> {
+        let at_work: Vec<_> = self.at_work(now).collect();
+        let leaves_soon = |leaving: &&Leaving| leaving.tried.is_none() && !leaving.is_awaited(&at_work, within);
+        self.leaving.iter().filter(leaves_soon).map(|leaving| leaving.part.clone()).collect()
     }
 
     /// Whether nothing is to leave.

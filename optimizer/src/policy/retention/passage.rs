@@ -145,7 +145,7 @@ impl Passage {
         let budget = cache.budget();
         let bytes = budget.bytes();
         let next = if cache.size() > bytes { longest_window(cache.size(), bytes, self.readers) } else { 0 };
-        let leaving = cache.retention().outstanding();
+        let leaving = cache.retention().outstanding(bytes / NEAR, cache.now());
         let leaving = leaving.iter().map(|part| cache.kept(part)).sum();
         budget.is_short_of(self.coming(cache) + next, leaving)
     }
