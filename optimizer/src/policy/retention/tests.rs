@@ -1,7 +1,7 @@
 //! With simulated readers, page tables and page cache.
 
 use super::*;
-use std::collections::BTreeSet;
+use crate::policy::simulation::memory::{CELL, Memory};
 
 const MIB: u64 = 1 << 20;
 const PART: u64 = 8 * MIB;
@@ -15,121 +15,137 @@ fn forward(at: u64) -> Option<Place> {
     Some(Place { at, is_backward: false })
 }
 
-/// A file, the budget for it in parts, and its readers.
+/// A file of so many parts, the page cache with a budget in parts, and its readers.
 struct Machine {
-    retention: Retention,
-    now: Duration,
-    budget: usize,
-    cached: BTreeSet<u64>,
-    mapped: BTreeSet<(Holder, u64)>,
-    fetched: usize,
+    memory: Memory,
+    passages: HashMap<Holder, (Passage, Option<Range<u64>>)>,
 }
 
 impl Machine {
-    fn new(budget: usize) -> Self {
-        let (cached, mapped) = (BTreeSet::new(), BTreeSet::new());
-        Self { retention: Retention::default(), now: Duration::ZERO, budget, cached, mapped, fetched: 0 }
+    fn new(parts: u64, budget: u64) -> Self {
+        Self { memory: Memory::allowing(parts * PART, budget * PART), passages: HashMap::new() }
     }
 
-    fn fetch(&mut self, number: u64) {
-        self.fetched += usize::from(self.cached.insert(number));
-    }
-
-    /// A reader reads a part; at a trip then it does what it is asked for.
+    /// A reader reads a part that is fetched for it; at a trip before that it does what it is asked for.
     fn read(&mut self, reader: Holder, number: u64) {
-        self.now += Duration::from_millis(10);
-        self.fetch(number);
-        self.mapped.insert((reader, number));
-        self.retention.note(reader, 0, forward((number + 1) * PART), self.now);
-        if self.cached.len() > self.budget {
-            self.retention.leave(reader, part(number));
+        let readers = self.memory.note_at_work(reader);
+        let (passage, _) = self.passages.entry(reader).or_insert_with(|| (Passage::new(reader), None));
+        passage.advance(0, &[part(number)], readers, &self.memory);
+        for cell in number * PART / CELL..(number + 1) * PART / CELL {
+            self.memory.fetch(cell as usize);
+            self.memory.read(reader, cell as usize, Duration::from_micros(100));
         }
         self.trip(reader);
     }
 
     fn trip(&mut self, reader: Holder) {
-        if let Some(wanted) = self.retention.wanted_from(reader, NEAR, self.now) {
-            self.mapped.retain(|&(holder, number)| holder != reader || !wanted.contains(&(number * PART)));
-            self.retention.released(reader, &wanted);
+        let Some((passage, asked)) = self.passages.get_mut(&reader) else { return };
+        if let Some(part) = asked.take() {
+            self.memory.unmap(reader, &part);
+            passage.released(&self.memory);
         }
-        self.drop_pages();
+        *asked = passage.go_on(&self.memory);
     }
 
-    fn drop_pages(&mut self) {
-        for leaving in self.retention.droppable(NEAR, self.now) {
-            let number = leaving.start / PART;
-            if !self.mapped.iter().any(|&(_, mapped)| mapped == number) {
-                self.cached.remove(&number);
-                self.retention.left(&leaving);
-            }
+    /// The mapping of a reader goes.
+    fn end(&mut self, reader: Holder) {
+        if let Some((mut passage, _)) = self.passages.remove(&reader) {
+            self.memory.close(reader);
+            passage.finish(&self.memory);
         }
+    }
+
+    fn parts(&self) -> Vec<u64> {
+        (0..self.memory.size() / PART).filter(|&number| self.memory.is_cached(&part(number))).collect()
     }
 }
 
 const READERS: [Holder; 3] = [(1, 0), (2, 0), (3, 0)];
 
+/// Two parts are held for the readers, one passes, and room for another window is kept.
 #[test]
 fn readers_side_by_side_keep_what_came_first() {
-    let mut machine = Machine::new(10);
-    for epoch in 0..4 {
-        let before = machine.fetched;
+    let mut machine = Machine::new(20, 10);
+    for epoch in 0..8 {
+        let before = machine.memory.fetched();
         for number in 0..20 {
             READERS.into_iter().for_each(|reader| machine.read(reader, number));
-            assert!(machine.cached.len() <= 12, "{:?} in epoch {epoch}", machine.cached);
+            let parts = machine.parts();
+            assert!(parts.len() <= 12, "{parts:?} in epoch {epoch}");
         }
-        assert!((0..9).all(|number| machine.cached.contains(&number)), "{:?}", machine.cached);
-        assert!(epoch == 0 || machine.fetched - before <= 12, "{} in epoch {epoch}", machine.fetched - before);
+        let fetched = machine.memory.fetched() - before;
+        assert!(epoch > 0 || (0..6).all(|number| machine.parts().contains(&number)), "{:?}", machine.parts());
+        assert!(epoch == 0 || fetched <= 13 * PART, "{} parts in epoch {epoch}", fetched / PART);
     }
 }
 
 #[test]
 fn what_another_comes_to_soon_stays_until_it_has_passed() {
-    let mut machine = Machine::new(4);
-    for number in 0..20 {
+    let mut machine = Machine::new(60, 16);
+    for number in 0..60 {
         machine.read(READERS[0], number);
         if let Some(behind) = number.checked_sub(3) {
             machine.read(READERS[1], behind);
         }
-        assert!(machine.cached.len() <= 4 + 4, "{:?}", machine.cached);
+        assert!(machine.parts().len() <= 16 + 4, "{:?}", machine.parts());
     }
     // The second one found everything.
-    assert_eq!(machine.fetched, 20);
+    assert_eq!(machine.memory.fetched(), 60 * PART);
 }
 
 #[test]
 fn who_is_idle_for_long_keeps_nothing() {
-    let mut machine = Machine::new(2);
-    machine.retention.note(READERS[1], 0, forward(5 * PART), machine.now);
-    (0..6).for_each(|number| machine.read(READERS[0], number));
-    assert!(machine.cached.contains(&5), "{:?}", machine.cached);
-    machine.now += IDLE;
-    machine.read(READERS[0], 6);
-    assert_eq!(machine.cached.iter().copied().collect::<Vec<_>>(), [0, 1]);
+    let mut machine = Machine::new(30, 8);
+    machine.memory.retention().note(READERS[1], 0, forward(12 * PART), Duration::ZERO);
+    (0..16).for_each(|number| machine.read(READERS[0], number));
+    assert!(machine.parts().contains(&12), "{:?}", machine.parts());
+    machine.memory.wait(IDLE);
+    (16..20).for_each(|number| machine.read(READERS[0], number));
+    let parts = machine.parts();
+    assert!(parts.len() <= 8 && !parts.contains(&12), "{parts:?}");
 }
 
-/// Pages that stay although all was done are tried again later, and when another one has let go.
+/// What only someone without a stream has mapped is tried again later, and when that one has let go.
 #[test]
 fn what_could_not_leave_is_tried_again() {
-    let mut machine = Machine::new(0);
-    machine.mapped.insert((READERS[2], 0));
-    machine.read(READERS[0], 0);
-    assert!(machine.cached.contains(&0));
-    assert!(machine.retention.droppable(NEAR, machine.now).is_empty());
-    assert_eq!(machine.retention.droppable(NEAR, machine.now + AGAIN), [part(0)]);
-    machine.trip(READERS[2]);
-    assert!(machine.cached.is_empty());
+    let mut retention = Retention::default();
+    retention.leave(READERS[0], part(0));
+    retention.released(READERS[0], &part(0));
+    assert_eq!(retention.droppable(NEAR, Duration::ZERO), [part(0)]);
+    assert!(retention.droppable(NEAR, Duration::ZERO).is_empty());
+    assert_eq!(retention.droppable(NEAR, AGAIN), [part(0)]);
+    retention.released(READERS[2], &part(0));
+    assert_eq!(retention.droppable(NEAR, AGAIN), [part(0)]);
+    retention.left(&part(0));
+    assert!(retention.is_settled());
 }
 
+/// Pages that someone has mapped stay whatever is tried.
+#[test]
+fn a_part_leaves_once_all_who_get_on_have_let_go_of_it() {
+    let mut retention = Retention::default();
+    READERS[..2].iter().for_each(|&reader| retention.note(reader, 0, forward(9 * PART), Duration::ZERO));
+    retention.leave(READERS[0], part(0));
+    retention.released(READERS[0], &part(0));
+    assert!(retention.droppable(NEAR, Duration::ZERO).is_empty());
+    assert_eq!(retention.wanted_from(READERS[1], NEAR, Duration::ZERO), Some(part(0)));
+    retention.released(READERS[1], &part(0));
+    assert_eq!(retention.droppable(NEAR, Duration::ZERO), [part(0)]);
+}
+
+/// What the other one had not let go of leaves with it; what exceeds the budget still, with the last one.
 #[test]
 fn the_end_of_a_reader_frees_what_it_had() {
-    let mut machine = Machine::new(0);
-    machine.retention.note(READERS[1], 0, forward(0), machine.now);
-    machine.read(READERS[0], 0);
-    machine.drop_pages();
-    assert!(machine.cached.contains(&0));
-    machine.retention.forget(READERS[1]);
-    machine.drop_pages();
-    assert!(machine.cached.is_empty());
+    let mut machine = Machine::new(30, 8);
+    (0..8).for_each(|number| machine.read(READERS[1], number));
+    (0..20).for_each(|number| machine.read(READERS[0], number));
+    let before = machine.parts().len();
+    assert!(before > 9, "{:?}", machine.parts());
+    machine.end(READERS[1]);
+    machine.trip(READERS[0]);
+    assert!(machine.parts().len() < before, "{:?}", machine.parts());
+    machine.end(READERS[0]);
+    assert!(machine.parts().len() <= 8, "{:?}", machine.parts());
 }
 
 #[test]

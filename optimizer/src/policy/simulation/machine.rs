@@ -1,17 +1,14 @@
-//! A reader, the curtain in it, the policy, a page cache with the kernel's own read-ahead, and storage, on one clock.
+//! A reader, the handler in it, the policy, a page cache with the kernel's own read-ahead, and storage, on one clock.
 
-use super::curtain::{Action, Clock, Curtain, Guide, Told};
+use super::handler::Handler;
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{StreamId, Streams};
 use crate::policy::window::Sizing;
-use crate::progress::checkpoints::tell;
 use precache_contract::PAGE;
-use precache_contract::segment::{Mapping, Method};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Pages of the kernel's read-ahead.
@@ -27,8 +24,7 @@ pub struct Machine {
     pub page: f64,
     /// When each page has come or will come, in seconds.
     arrival: Vec<Option<f64>>,
-    closed: Vec<bool>,
-    curtain: Curtain,
+    handler: Handler,
     pub streams: Streams,
     queue: VecDeque<(StreamId, Range<usize>)>,
     in_flight: BinaryHeap<Reverse<u64>>,
@@ -36,15 +32,9 @@ pub struct Machine {
     pub now: f64,
     pub fetched: u64,
     pub trips: Vec<(f64, u64)>,
-    /// What the optimizer has told the handler.
-    shared: Box<Mapping>,
-    /// Trips that have woken nobody: the optimizer hears of them with the next one that wakes it. It sleeps whenever it has
-    /// nothing to do, which is as deaf as it can be.
-    unheard: Vec<u64>,
-    /// When it was woken last, and how often.
+    /// When the optimizer was woken last, and how often.
     woken: f64,
     pub wakes: usize,
-    accelerated: bool,
 }
 
 impl Machine {
@@ -55,8 +45,7 @@ impl Machine {
             storage,
             page,
             arrival: vec![None; pages],
-            closed: vec![accelerated; pages],
-            curtain: Curtain::new(length, 8 << 20, Method::Mprotect),
+            handler: Handler::new(pages, accelerated),
             streams: Streams::new(Plan::sequential(0..length), 0, sizing, 8 << 20, true, Storage::default()),
             queue: VecDeque::new(),
             in_flight: BinaryHeap::new(),
@@ -64,19 +53,14 @@ impl Machine {
             now: 0.0,
             fetched: 0,
             trips: Vec::new(),
-            // SAFETY: a Mapping is made of atomics alone, for which zero is a valid value (core::sync::atomic: same in-memory
-            // representation as the integer).
-            shared: unsafe { Box::new_zeroed().assume_init() },
-            unheard: Vec::new(),
             woken: 0.0,
             wakes: 0,
-            accelerated,
         }
     }
 
     /// The reader touches a page and reads it.
     pub fn read(&mut self, page: usize) {
-        if self.closed[page] {
+        if self.handler.is_closed(page) {
             self.trip(page);
         }
         self.send();
@@ -91,25 +75,12 @@ impl Machine {
     fn trip(&mut self, page: usize) {
         self.now += TRIP;
         self.trips.push((self.now, page as u64 * PAGE));
-        // As the handler does, what is told first decides who hears of the trip, then where the next one is.
-        let is_urgent = self.accelerated && !self.shared.is_quiet(page as u64 * PAGE);
-        let guides: Vec<_> = self.shared.watched().iter().map(|watch| Guide::of(watch, 0)).collect();
-        let told =
-            Told { guides: &guides, distance: self.shared.distance.load(Relaxed), by_grid: false, maps_ahead: false };
-        let closed = &mut self.closed;
-        let milliseconds = 1 + (self.now * 1e3) as u64;
-        self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| milliseconds), &mut |action| match action {
-            Action::Open(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(false),
-            Action::Close(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(true),
-            Action::Guard(_) | Action::Lift(_) => unreachable!("the method is mprotect"),
-        });
-        self.unheard.push(page as u64 * PAGE);
-        if is_urgent {
+        if let Some(heard) = self.handler.trip(page, self.now) {
             (self.woken, self.wakes) = (self.now, self.wakes + 1);
-            for offset in std::mem::take(&mut self.unheard) {
+            for offset in heard {
                 self.hear(offset);
             }
-            tell(&self.shared, self.streams.distance(), &mut self.streams.thresholds());
+            self.handler.hear(&self.streams);
         }
     }
 

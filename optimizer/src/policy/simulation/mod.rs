@@ -6,8 +6,11 @@ mod changes;
 #[path = "../../../../inject/src/curtain/mod.rs"]
 #[allow(dead_code, reason = "the simulation needs less of it than the library")]
 mod curtain;
+mod epochs;
+mod handler;
 mod machine;
 mod recorded;
+pub(in crate::policy) mod memory;
 mod turns;
 
 use self::machine::Machine;
