@@ -6,8 +6,17 @@
 pub struct Bound {
     /// Bytes that were fetched and not dropped.
     pub held: u64,
+    /// Bytes that programs have said that they will need, and that are still to come.
+    pub promised: u64,
     /// Bytes that there may be.
     pub most: u64,
+}
+
+impl Bound {
+    /// What nobody else may take.
+    fn taken(&self) -> u64 {
+        self.held.saturating_add(self.promised)
+    }
 }
 
 /// What holds for one file: both bounds at once.
@@ -25,12 +34,12 @@ impl Budget {
 
     /// Bytes that may be fetched beside those that are `coming` without anything being dropped for them.
     pub fn room(&self, coming: u64) -> u64 {
-        self.bounds().map(|bound| bound.most.saturating_sub(bound.held.saturating_add(coming))).min().unwrap_or(0)
+        self.bounds().map(|bound| bound.most.saturating_sub(bound.taken().saturating_add(coming))).min().unwrap_or(0)
     }
 
     /// Whether there is no room for so many bytes once what is `leaving` has left.
     pub fn is_short_of(&self, needed: u64, leaving: u64) -> bool {
-        self.bounds().any(|bound| bound.held.saturating_sub(leaving).saturating_add(needed) > bound.most)
+        self.bounds().any(|bound| bound.taken().saturating_sub(leaving).saturating_add(needed) > bound.most)
     }
 
     fn bounds(&self) -> impl Iterator<Item = Bound> {
@@ -43,7 +52,7 @@ mod tests {
     use super::*;
 
     fn budget(memory: (u64, u64), session: (u64, u64)) -> Budget {
-        let bound = |(held, most)| Bound { held, most };
+        let bound = |(held, most)| Bound { held, promised: 0, most };
         Budget { memory: bound(memory), session: bound(session) }
     }
 
@@ -61,6 +70,14 @@ mod tests {
     fn what_is_leaving_makes_room() {
         assert!(!budget((100, 100), (0, u64::MAX)).is_short_of(30, 30));
         assert!(budget((100, 100), (0, u64::MAX)).is_short_of(31, 30));
+    }
+
+    #[test]
+    fn what_is_promised_is_taken() {
+        let mut budget = budget((20, 100), (20, u64::MAX));
+        budget.memory.promised = 50;
+        assert_eq!(budget.room(4), 26);
+        assert!(!budget.is_short_of(30, 0) && budget.is_short_of(31, 0));
     }
 
     /// A limit that has been halved is held by twice as much; without one, no sum overflows.

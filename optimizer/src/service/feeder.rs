@@ -169,11 +169,7 @@ impl Feeder {
             return;
         }
         self.wanted = part.clone();
-        let room = self.retainer.room().saturating_sub(queued.bytes);
-        let part = part.start..part.end.min(part.start.saturating_add(room));
-        if !part.is_empty() {
-            self.pool.request(self.lane(WANTED), &self.file, &self.account, vec![part]);
-        }
+        self.retainer.promise(self.lane(WANTED), part);
     }
 
     fn lane(&self, stream: u32) -> Lane {

@@ -1,5 +1,6 @@
 //! The data files and the pools: one of each per file and per mount, whoever reads.
 
+use super::promises::Promises;
 use super::worker::lock;
 use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, SentFile, Way, mount_number};
 use crate::memory::Memory;
@@ -38,6 +39,7 @@ pub struct Files {
     known: Mutex<Known>,
     /// Bytes of all files that were fetched and not dropped.
     pub held: Arc<Held>,
+    pub promises: Promises,
     memory: Memory,
     /// What it allowed, and when.
     budget: Mutex<Option<(Instant, u64)>>,
@@ -50,6 +52,7 @@ impl Default for Files {
         Self {
             known: Mutex::default(),
             held: Arc::default(),
+            promises: Promises::default(),
             memory: Memory::here(),
             budget: Mutex::default(),
             at_work: Mutex::default(),

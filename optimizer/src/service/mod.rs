@@ -8,6 +8,7 @@ mod files;
 mod ledger;
 mod listener;
 mod lookout;
+mod promises;
 mod reader;
 mod retainer;
 mod session;

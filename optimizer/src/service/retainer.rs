@@ -7,7 +7,7 @@
 use super::feeder::Supply;
 use super::files::Files;
 use super::ledger::Ledger;
-use crate::engine::{Account, DataFile};
+use crate::engine::Lane;
 use crate::policy::budget::{Bound, Budget};
 use crate::policy::retention::{Holder, PageCache, Passage, Retention};
 use crate::policy::stream::StreamId;
@@ -25,8 +25,7 @@ pub struct Retainer {
 
 /// The page cache as one session's readers of one file have it.
 struct Cache {
-    file: Arc<DataFile>,
-    account: Arc<Account>,
+    supply: Supply,
     files: Arc<Files>,
     ledger: Arc<Ledger>,
     /// Bytes of page cache that the user allows the files of the session.
@@ -44,8 +43,7 @@ impl Retainer {
     ) -> Self {
         let holder = mapping.holder(reader);
         let cache = Cache {
-            file: Arc::clone(&supply.file),
-            account: Arc::clone(&supply.account),
+            supply: supply.clone(),
             files: Arc::clone(files),
             ledger: Arc::clone(ledger),
             limit: limit.unwrap_or(u64::MAX),
@@ -77,9 +75,16 @@ impl Retainer {
         }
     }
 
-    /// Bytes that may be fetched now without anything being dropped for them.
-    pub fn room(&self) -> u64 {
-        self.passage.room(&self.cache)
+    /// Has the part fetched in this lane, in order, as far as there is room for it beside what others were promised.
+    pub fn promise(&self, lane: Lane, part: Range<u64>) {
+        let Cache { supply, files, ledger, .. } = &self.cache;
+        let _turn = files.promises.turn();
+        let room = self.passage.room(&self.cache);
+        let part = part.start..part.end.min(part.start.saturating_add(room));
+        if !part.is_empty() {
+            supply.pool.request(lane, &supply.file, &supply.account, vec![part.clone()]);
+            files.promises.note(lane, supply, ledger, part);
+        }
     }
 
     /// Of windows whose size is left to us.
@@ -97,41 +102,42 @@ impl Drop for Retainer {
 
 impl PageCache for Cache {
     fn size(&self) -> u64 {
-        self.file.size
+        self.supply.file.size
     }
 
     fn budget(&self) -> Budget {
+        let (all, own) = self.files.promises.missing(&self.ledger);
         Budget {
-            memory: Bound { held: self.files.held.bytes(), most: self.files.budget() },
-            session: Bound { held: self.ledger.held(), most: self.limit },
+            memory: Bound { held: self.files.held.bytes(), promised: all, most: self.files.budget() },
+            session: Bound { held: self.ledger.held(), promised: own, most: self.limit },
         }
     }
 
     fn kept(&self, part: &Range<u64>) -> u64 {
-        self.file.kept.bytes_within(part)
+        self.supply.file.kept.bytes_within(part)
     }
 
     fn reconcile(&self) -> bool {
-        self.file.reconcile_next()
+        self.supply.file.reconcile_next()
     }
 
     fn drop_pages(&self, part: &Range<u64>) -> bool {
-        self.file.drop_pages(part, &self.account)
+        self.supply.file.drop_pages(part, &self.supply.account)
     }
 
     fn retention(&self) -> impl DerefMut<Target = Retention> {
-        self.file.retention()
+        self.supply.file.retention()
     }
 
     fn now(&self) -> Duration {
-        self.file.age()
+        self.supply.file.age()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Pool, SentFile};
+    use crate::engine::{DataFile, Pool, SentFile};
 
     const MIB: u64 = 1 << 20;
 
@@ -205,7 +211,7 @@ mod tests {
         foreign.kept.add(0..64 * MIB);
         retainer.advance(1, &[window(0)]);
         assert!(!retainer.passage.is_short(&retainer.cache));
-        assert_eq!(retainer.room(), 22 * MIB);
+        assert_eq!(retainer.passage.room(&retainer.cache), 22 * MIB);
         own.kept.add(0..24 * MIB);
         assert!(retainer.passage.is_short(&retainer.cache));
     }

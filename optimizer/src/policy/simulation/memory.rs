@@ -201,8 +201,8 @@ impl PageCache for Memory {
 
     fn budget(&self) -> Budget {
         let state = self.state.borrow();
-        let memory = Bound { held: state.held, most: state.limit - state.limit / SLACK };
-        Budget { memory, session: Bound { held: state.held, most: state.allowed } }
+        let memory = Bound { held: state.held, promised: 0, most: state.limit - state.limit / SLACK };
+        Budget { memory, session: Bound { held: state.held, promised: 0, most: state.allowed } }
     }
 
     fn kept(&self, part: &Range<u64>) -> u64 {
