@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-/// Bytes of all files that were fetched and not dropped, as long as someone has them mapped.
+/// Bytes of some files that were fetched and not dropped, as long as someone has them mapped.
 #[derive(Default)]
 pub struct Held(AtomicU64);
 
@@ -22,17 +22,47 @@ struct Parts {
     bytes: u64,
     /// Who has the file open.
     users: usize,
+    /// Where the bytes count as held while someone has: with those of all files, and with those of each session's.
+    counters: Vec<Weak<Held>>,
+}
+
+impl Parts {
+    /// So many bytes more are held.
+    fn hold(&self, bytes: u64) {
+        for held in self.counters.iter().filter_map(Weak::upgrade) {
+            held.0.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// So many bytes are held no longer.
+    fn leave(&self, bytes: u64) {
+        for held in self.counters.iter().filter_map(Weak::upgrade) {
+            held.0.fetch_sub(bytes, Relaxed);
+        }
+    }
 }
 
 /// The parts of one file.
 pub struct Kept {
     parts: Mutex<Parts>,
-    held: Arc<Held>,
 }
 
 impl Kept {
     pub fn new(held: Arc<Held>) -> Self {
-        Self { parts: Mutex::default(), held }
+        Self { parts: Mutex::new(Parts { counters: vec![Arc::downgrade(&held)], ..Parts::default() }) }
+    }
+
+    /// What is held of this file counts here, too, from now on.
+    pub fn count_in(&self, held: &Arc<Held>) {
+        let parts = &mut *self.parts();
+        parts.counters.retain(|known| known.strong_count() > 0);
+        if parts.counters.iter().any(|known| known.as_ptr() == Arc::as_ptr(held)) {
+            return;
+        }
+        parts.counters.push(Arc::downgrade(held));
+        if parts.users > 0 {
+            held.0.fetch_add(parts.bytes, Relaxed);
+        }
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
@@ -44,7 +74,7 @@ impl Kept {
         let mut parts = self.parts();
         parts.users += 1;
         if parts.users == 1 {
-            self.held.0.fetch_add(parts.bytes, Relaxed);
+            parts.hold(parts.bytes);
         }
     }
 
@@ -54,19 +84,19 @@ impl Kept {
         let mut parts = self.parts();
         parts.users = parts.users.saturating_sub(1);
         if parts.users == 0 {
-            self.held.0.fetch_sub(parts.bytes, Relaxed);
+            parts.leave(parts.bytes);
         }
     }
 
-    /// Bytes that count as held.
-    pub fn held(&self) -> u64 {
-        let parts = self.parts();
-        if parts.users > 0 { parts.bytes } else { 0 }
+    /// Whether someone has the file open.
+    pub fn is_open(&self) -> bool {
+        self.parts().users > 0
     }
 
     /// This has been fetched.
     pub fn add(&self, part: Range<u64>) {
-        let Parts { parts, bytes, users } = &mut *self.parts();
+        let state = &mut *self.parts();
+        let parts = &mut state.parts;
         let (mut start, mut end) = (part.start, part.end);
         let mut added = end - start;
         while let Some((&other_start, &other_end)) = parts.range(..=end).next_back().filter(|(_, e)| **e >= start) {
@@ -75,9 +105,9 @@ impl Kept {
             parts.remove(&other_start);
         }
         parts.insert(start, end);
-        *bytes += added;
-        if *users > 0 {
-            self.held.0.fetch_add(added, Relaxed);
+        state.bytes += added;
+        if state.users > 0 {
+            state.hold(added);
         }
     }
 
@@ -102,7 +132,9 @@ impl Kept {
 
     /// This has been dropped.
     pub fn remove(&self, range: &Range<u64>) {
-        let Parts { parts, bytes, users } = &mut *self.parts();
+        let state = &mut *self.parts();
+        let parts = &mut state.parts;
+        let mut removed = 0;
         while let Some((&start, &end)) = parts.range(..range.end).next_back().filter(|(_, end)| **end > range.start) {
             parts.remove(&start);
             if start < range.start {
@@ -111,11 +143,11 @@ impl Kept {
             if range.end < end {
                 parts.insert(range.end, end);
             }
-            let removed = end.min(range.end) - start.max(range.start);
-            *bytes -= removed;
-            if *users > 0 {
-                self.held.0.fetch_sub(removed, Relaxed);
-            }
+            removed += end.min(range.end) - start.max(range.start);
+        }
+        state.bytes -= removed;
+        if state.users > 0 {
+            state.leave(removed);
         }
     }
 }
@@ -166,15 +198,35 @@ mod tests {
         kept.add(0..100);
         kept.open();
         kept.close();
-        assert_eq!((held.bytes(), kept.held()), (100, 100));
+        assert!(held.bytes() == 100 && kept.is_open());
         kept.close();
         kept.add(200..300);
         kept.remove(&(0..10));
-        assert_eq!((held.bytes(), kept.held()), (0, 0));
+        assert!(held.bytes() == 0 && !kept.is_open());
         kept.open();
-        assert_eq!((held.bytes(), kept.held()), (190, 190));
+        assert_eq!(held.bytes(), 190);
         drop(kept);
         assert_eq!(held.bytes(), 0);
+    }
+
+    /// Each session has a sum of its own, of the files that it has mapped.
+    #[test]
+    fn sessions_count_their_files() {
+        let (all, session) = (Arc::new(Held::default()), Arc::new(Held::default()));
+        let files = [Kept::new(Arc::clone(&all)), Kept::new(Arc::clone(&all))];
+        files.iter().for_each(Kept::open);
+        files.iter().for_each(|kept| kept.add(0..100));
+        files[0].count_in(&session);
+        files[0].count_in(&session);
+        assert_eq!((all.bytes(), session.bytes()), (200, 100));
+        files.iter().for_each(|kept| kept.remove(&(50..200)));
+        assert_eq!((all.bytes(), session.bytes()), (100, 50));
+        files[0].close();
+        files[1].count_in(&session);
+        assert_eq!((all.bytes(), session.bytes()), (50, 50));
+        drop(session);
+        files[1].add(50..60);
+        assert_eq!(all.bytes(), 60);
     }
 
     proptest! {

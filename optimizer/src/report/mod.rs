@@ -101,8 +101,10 @@ pub struct MappingReport {
 /// One data file, whoever mapped it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FileReport {
+    /// Empty: files after the first 1000 together.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
+    pub files: u64,
     pub size: u64,
     pub file_system: String,
     pub read_ahead: Option<u64>,
@@ -120,6 +122,31 @@ pub struct FileReport {
     pub most_in_flight: u64,
     /// What was done with the file, and why.
     pub decision: String,
+}
+
+impl FileReport {
+    /// The sums of no file yet.
+    pub fn of_many() -> Self {
+        Self { decision: "told together: too many files".into(), ..Self::default() }
+    }
+
+    /// Adds what was done with another file to the sums.
+    pub fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        self.size = self.size.saturating_add(other.size);
+        self.requested += other.requested;
+        self.fetched += other.fetched;
+        self.cached += other.cached;
+        self.dropped += other.dropped;
+        self.requests += other.requests;
+        self.most_in_flight = self.most_in_flight.max(other.most_in_flight);
+        for share in &other.engines {
+            match self.engines.iter_mut().find(|known| known.engine == share.engine) {
+                Some(known) => known.bytes += share.bytes,
+                None => self.engines.push(share.clone()),
+            }
+        }
+    }
 }
 
 /// What one engine brought in of a file.

@@ -80,9 +80,12 @@ impl SessionReport {
 }
 
 fn line_of(file: &FileReport) -> String {
+    let name = match file.files {
+        1 => file.path.display().to_string(),
+        many => format!("{many} more files"),
+    };
     format!(
-        "{}: {} of {} pre-cached, {} cached already; {}",
-        file.path.display(),
+        "{name}: {} of {} pre-cached, {} cached already; {}",
         size(file.fetched),
         size(file.size),
         size(file.cached),

@@ -1,34 +1,67 @@
 //! What is noted for the report of one session by the threads that serve its readers.
 
 use super::worker::lock;
-use crate::engine::{Account, FileRecord};
+use crate::engine::{Account, FileRecord, Held};
+use crate::options::Mode;
+use crate::report::{EngineShare, FileReport};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Mutex};
 
 /// Troubles that one session keeps.
 const TROUBLES: usize = 100;
 
+/// Files that one session tells one by one.
+const FILES: u64 = 1000;
+
 #[derive(Default)]
 pub struct Ledger {
-    /// Every file that a reader of the session mapped, and what was done with it for the session.
-    files: Mutex<Vec<(Arc<FileRecord>, Arc<Account>)>>,
+    files: Mutex<Known>,
+    /// Bytes of these files that were fetched, for whom it may be, and not dropped, as long as they are mapped.
+    held: Arc<Held>,
     troubles: Mutex<Vec<String>>,
 }
 
+/// Every file that a reader of the session mapped, and what was done with it for the session.
+#[derive(Default)]
+struct Known {
+    /// By the addresses of their records, which are kept.
+    files: HashMap<usize, KnownFile>,
+    /// How many there were, those included that are summed up.
+    count: u64,
+    /// All that are not among the first ones and are not mapped any more.
+    sums: Option<FileReport>,
+}
+
+struct KnownFile {
+    /// How many there were before it.
+    number: u64,
+    record: Arc<FileRecord>,
+    account: Arc<Account>,
+}
+
 impl Ledger {
-    /// What is done with this file for the session.
+    /// What is done with this file, which someone has open, for the session.
     pub fn account_of(&self, record: &Arc<FileRecord>) -> Arc<Account> {
-        let mut files = lock(&self.files);
-        if let Some((_, account)) = files.iter().find(|(known, _)| Arc::ptr_eq(known, record)) {
-            return Arc::clone(account);
+        let mut known = lock(&self.files);
+        let address = Arc::as_ptr(record) as usize;
+        if let Some(file) = known.files.get(&address) {
+            return Arc::clone(&file.account);
         }
-        let account = Arc::new(Account::default());
-        files.push((Arc::clone(record), Arc::clone(&account)));
+        if known.count >= FILES {
+            known.sum_up();
+        }
+        record.kept.count_in(&self.held);
+        let account = Arc::<Account>::default();
+        let file = KnownFile { number: known.count, record: Arc::clone(record), account: Arc::clone(&account) };
+        known.files.insert(address, file);
+        known.count += 1;
         account
     }
 
     /// Bytes of these files that were fetched, for whom it may be, and not dropped, as long as they are mapped.
     pub fn held(&self) -> u64 {
-        lock(&self.files).iter().map(|(record, _)| record.kept.held()).sum()
+        self.held.bytes()
     }
 
     /// Something that kept a process from being served.
@@ -39,12 +72,125 @@ impl Ledger {
         }
     }
 
-    pub fn files(&self) -> Vec<(Arc<FileRecord>, Arc<Account>)> {
-        lock(&self.files).clone()
+    /// On each file, in the order in which they were mapped first, and on all others together.
+    pub fn reports(&self, mode: Mode) -> Vec<FileReport> {
+        let known = lock(&self.files);
+        let mut files: Vec<_> = known.files.values().collect();
+        files.sort_by_key(|file| file.number);
+        files.into_iter().map(|file| file.report(mode)).chain(known.sums.clone()).collect()
     }
 
     /// The troubles so far; they are not told again.
     pub fn take_troubles(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.troubles))
+    }
+}
+
+impl Known {
+    /// Keeps only the sums of what is over, but for the first ones. Whoever fetches for a file has it open.
+    fn sum_up(&mut self) {
+        let sums = &mut self.sums;
+        self.files.retain(|_, file| {
+            let stays = file.number < FILES || file.record.kept.is_open();
+            if !stays {
+                // What was decided is not told of sums.
+                sums.get_or_insert_with(FileReport::of_many).add(&file.report(Mode::On));
+            }
+            stays
+        });
+    }
+}
+
+impl KnownFile {
+    fn report(&self, mode: Mode) -> FileReport {
+        let (file, counters) = (&self.record, &self.account);
+        let requested = counters.requested.load(Relaxed);
+        let (fetched, cached) = (counters.fetched.load(Relaxed), counters.cached.load(Relaxed));
+        let engines = file.engines();
+        let decision = match (file.ended(), mode) {
+            (Some(why), _) => format!("given up: {why}"),
+            (None, Mode::Detect) => "watched only (--mode detect)".into(),
+            (None, _) if requested == 0 => "nothing pre-cached: no stream was found in the first faults".into(),
+            (None, _) if fetched + cached == 0 => "nothing pre-cached: the mapping was gone before".into(),
+            (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
+            (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
+        };
+        let decision = match file.failures.left() {
+            Some((left, first)) if file.ended().is_none() => {
+                format!(
+                    "{decision}; chunks that could not be read and were left to the program: {left}, the first: {first}"
+                )
+            }
+            _ => decision,
+        };
+        FileReport {
+            path: file.path.clone(),
+            files: 1,
+            size: file.size,
+            file_system: format!("{:#x}", file.file_system),
+            read_ahead: file.read_ahead,
+            residency: file.residency.name().into(),
+            engines: engines.into_iter().map(|(engine, bytes)| EngineShare { engine: engine.into(), bytes }).collect(),
+            requested,
+            fetched,
+            cached,
+            dropped: counters.dropped.load(Relaxed),
+            requests: counters.requests.load(Relaxed),
+            most_in_flight: counters.most_in_flight.load(Relaxed),
+            decision,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{DataFile, SentFile};
+
+    fn open(held: &Arc<Held>) -> DataFile {
+        DataFile::new(SentFile::new(tempfile::tempfile().unwrap()), None, None, held).unwrap()
+    }
+
+    /// Those that are mapped are told one by one, and so are the first ones; the sums lose nothing.
+    #[test]
+    fn of_many_files_the_sums_are_told() {
+        let (ledger, all) = (Ledger::default(), Arc::<Held>::default());
+        let mut stays = None;
+        for number in 0..FILES + 20 {
+            let file = open(&all);
+            let account = ledger.account_of(&file.record);
+            assert!(Arc::ptr_eq(&account, &ledger.account_of(&file.record)));
+            account.fetched.fetch_add(1 + number, Relaxed);
+            account.most_in_flight.fetch_max(number, Relaxed);
+            if number == FILES + 3 {
+                stays = Some(file);
+            }
+        }
+        // The last one is not summed up before another comes.
+        let reports = ledger.reports(Mode::On);
+        assert_eq!(reports.len() as u64, FILES + 2 + 1);
+        assert!(
+            reports[..FILES as usize].iter().enumerate().all(|(number, report)| report.fetched == 1 + number as u64)
+        );
+        let stays = stays.unwrap();
+        assert!(reports.iter().any(|report| report.path == stays.path && report.fetched == FILES + 4));
+        let sums = reports.last().unwrap();
+        assert_eq!((sums.files, sums.most_in_flight), (18, FILES + 18));
+        let count = FILES + 20;
+        assert_eq!(reports.iter().map(|report| report.fetched).sum::<u64>(), count * (count + 1) / 2);
+    }
+
+    /// One that is mapped again after it was summed up has another entry, and is held once.
+    #[test]
+    fn a_file_that_comes_again_counts_once() {
+        let (ledger, all) = (Ledger::default(), Arc::<Held>::default());
+        let again = open(&all);
+        again.kept.add(0..100);
+        ledger.account_of(&again.record);
+        lock(&ledger.files).files.clear();
+        ledger.account_of(&again.record);
+        assert_eq!(ledger.held(), 100);
+        again.kept.remove(&(0..30));
+        assert_eq!(ledger.held(), 70);
     }
 }

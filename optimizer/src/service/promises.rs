@@ -185,7 +185,7 @@ mod tests {
         };
         assert_eq!(left(30), [0..10, 50..60, 20..30]);
         assert_eq!(left(14), [56..60, 20..30]);
-        assert_eq!(left(10), [20..30]);
+        assert_eq!(left(11), [59..60, 20..30]);
         assert!(left(0).is_empty());
         assert_eq!(left(99), [0..10, 50..60, 20..30]);
     }

@@ -3,10 +3,9 @@
 use super::ledger::Ledger;
 use super::lookout::Lookout;
 use super::reader::Reader;
-use crate::engine::{Account, FileRecord};
 use crate::link::message::{Answer, Request};
-use crate::options::{Mode, RunOptions};
-use crate::report::{EngineShare, FileReport, LockReport, ReaderReport, Refused, SessionReport};
+use crate::options::RunOptions;
+use crate::report::{FileReport, LockReport, ReaderReport, Refused, SessionReport};
 use precache_contract::VERSION;
 use precache_contract::segment::Refusal;
 use precache_contract::uninjected::Uninjected;
@@ -15,7 +14,6 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
 
 /// Reports of ended processes that one session keeps one by one.
 const ENDED: usize = 200;
@@ -113,9 +111,9 @@ impl Session {
     }
 
     /// Of ranges that were given for files that nobody mapped: by another name, for instance.
-    fn note_unused_ranges(&self, files: &[(Arc<FileRecord>, Arc<Account>)]) {
+    fn note_unused_ranges(&self, files: &[FileReport]) {
         let is_known = |path: &Path| {
-            files.iter().any(|(file, _)| file.path == path) || self.refused.iter().any(|refused| refused.file == path)
+            files.iter().any(|file| file.path == path) || self.refused.iter().any(|refused| refused.file == path)
         };
         for range in self.options.ranges.iter().filter(|range| !is_known(&range.file)) {
             self.ledger.note_trouble(format!("--range {}: no process mapped this file", range.file.display()));
@@ -131,14 +129,15 @@ impl Session {
             self.ledger
                 .note_trouble("no answer yet whether databases with private lock files are open for writing".into());
         }
-        let files = self.ledger.files();
-        if !files.is_empty() {
+        let files = self.ledger.reports(self.options.mode);
+        // Of files that are told together no path is known any more.
+        if !files.is_empty() && files.iter().all(|file| file.files == 1) {
             self.note_unused_ranges(&files);
         }
         SessionReport {
             loaded: self.loaded || !readers.is_empty(),
             readers,
-            files: files.iter().map(|(file, account)| report_on(file, account, self.options.mode)).collect(),
+            files,
             refused: std::mem::take(&mut self.refused),
             uninjected: std::mem::take(&mut self.uninjected),
             locks: std::mem::take(&mut self.locks),
@@ -211,42 +210,5 @@ fn note(list: &mut Vec<Refused>, file: &File, reason: Option<&str>) {
     let refused = Refused { file: path, reason: reason.unwrap_or("unknown reason").to_owned() };
     if list.len() < REFUSED && !list.contains(&refused) {
         list.push(refused);
-    }
-}
-
-fn report_on(file: &FileRecord, counters: &Account, mode: Mode) -> FileReport {
-    let requested = counters.requested.load(Relaxed);
-    let (fetched, cached) = (counters.fetched.load(Relaxed), counters.cached.load(Relaxed));
-    let engines = file.engines();
-    let decision = match (file.ended(), mode) {
-        (Some(why), _) => format!("given up: {why}"),
-        (None, Mode::Detect) => "watched only (--mode detect)".into(),
-        (None, _) if requested == 0 => "nothing pre-cached: no stream was found in the first faults".into(),
-        (None, _) if fetched + cached == 0 => "nothing pre-cached: the mapping was gone before".into(),
-        (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
-        (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
-    };
-    let decision = match file.failures.left() {
-        Some((left, first)) if file.ended().is_none() => {
-            format!(
-                "{decision}; chunks that could not be read and were left to the program: {left}, the first: {first}"
-            )
-        }
-        _ => decision,
-    };
-    FileReport {
-        path: file.path.clone(),
-        size: file.size,
-        file_system: format!("{:#x}", file.file_system),
-        read_ahead: file.read_ahead,
-        residency: file.residency.name().into(),
-        engines: engines.into_iter().map(|(engine, bytes)| EngineShare { engine: engine.into(), bytes }).collect(),
-        requested,
-        fetched,
-        cached,
-        dropped: counters.dropped.load(Relaxed),
-        requests: counters.requests.load(Relaxed),
-        most_in_flight: counters.most_in_flight.load(Relaxed),
-        decision,
     }
 }
