@@ -1,4 +1,5 @@
-//! On recorded files.
+//! On files that true kernels have told (recorded/, whose first lines name them), and on some that are made by hand after the
+//! kernel's documentation, for what neither of these machines has.
 
 use super::*;
 use tempfile::TempDir;
@@ -16,10 +17,30 @@ fn machine(files: &[(&str, &str)]) -> TempDir {
     root
 }
 
+/// In a job's group below a batch system's, limited to 128 MiB, of which the job itself takes 92 and 8 are shared memory.
+const RECORDED_ONE: &str = include_str!("recorded/one.txt");
+/// The same as a service in a slice, which is throttled from 128 MiB on, and limited to 192.
+const RECORDED_TWO: &str = include_str!("recorded/two.txt");
+
+/// The machine as it was then, `calm` or `pressed`.
+fn recorded(text: &'static str, state: &str) -> TempDir {
+    let states = text.split("==== ").find_map(|part| part.strip_prefix(state));
+    let files = states.expect("such a state").split("\n== ").skip(1);
+    let files: Vec<_> = files.map(|file| file.split_once('\n').expect("its content")).collect();
+    machine(&files)
+}
+
+/// The number in this line of a file of the recorded machine.
+fn told(root: &TempDir, path: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(root.path().join("sys/fs/cgroup").join(path)).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().parse().unwrap()
+}
+
 const MEMINFO: (&str, &str) =
     ("proc/meminfo", "MemTotal:       24684900 kB\nMemFree:        13000000 kB\nMemAvailable:   20000000 kB\n");
 
-/// From a batch system with version 1: a job's group below a user's.
+/// By hand. A batch system with version 1: a job's group below a user's.
 const ONE: [(&str, &str); 9] = [
     MEMINFO,
     ("proc/self/cgroup", "9:name=systemd:/\n4:cpuset,memory:/slurm/job_1\n0::/\n"),
@@ -35,7 +56,7 @@ const ONE: [(&str, &str); 9] = [
     ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
 ];
 
-/// From systemd with version 2: a service in a slice that has the tighter limit.
+/// By hand. systemd with version 2: a service in a slice that has the tighter limit.
 const TWO: [(&str, &str); 7] = [
     MEMINFO,
     ("proc/self/cgroup", "0::/user.slice/job.service\n"),
@@ -50,6 +71,34 @@ const TWO_STAT: (&str, &str) =
 
 fn without_slack(bytes: u64) -> u64 {
     bytes - bytes / SLACK
+}
+
+/// What files take of the limit, and what is free; the group's tasks that wait say nothing here, as their kernel tells of all
+/// tasks together.
+#[test]
+fn a_recorded_group_of_version_1_is_bounded() {
+    for state in ["calm", "pressed"] {
+        let root = recorded(RECORDED_ONE, state);
+        let told = |file, name| told(&root, &format!("memory/batch/job/{file}"), name);
+        let files = told("memory.stat", "total_cache ") - told("memory.stat", "total_shmem ");
+        let room = (128 * MIB) - told("memory.usage_in_bytes", "") + files;
+        assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
+        assert_eq!(Memory::at(root.path()).budget(), without_slack(room), "{state}");
+    }
+}
+
+/// The limit that throttles is the tighter one, and tasks of the group that wait take their share.
+#[test]
+fn a_recorded_group_of_version_2_is_bounded() {
+    for (state, share) in [("calm", 1.0), ("pressed", 0.75)] {
+        let root = recorded(RECORDED_TWO, state);
+        let told = |file, name| told(&root, &format!("user.slice/{file}"), name);
+        let files = told("memory.stat", "file ") - told("memory.stat", "shmem ");
+        let room = (128 * MIB) - told("memory.current", "") + files;
+        assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
+        let expected = (without_slack(room) as f64 * share) as u64;
+        assert_eq!(Memory::at(root.path()).budget(), expected, "{state}");
+    }
 }
 
 #[test]
