@@ -5,7 +5,6 @@ use precache_tests::optimizer::wait_for;
 use precache_tests::programs::program;
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, scratch};
-use std::ffi::OsString;
 
 /// The engine that brought in most.
 fn engine(report: &Report) -> String {
@@ -88,7 +87,7 @@ fn an_engine_that_comes_too_late_is_told() {
 #[test]
 fn the_bound_is_the_mounts_however_many_files_are_mapped() {
     const BOUND: u64 = 12;
-    let files = [33, 34, 35, 36].map(|mebibytes| flat_file(mebibytes));
+    let files = [33, 34, 35, 36].map(flat_file);
     let storage = SlowStorage::mount(scratch(), &["--latency=5ms"]);
     let names = files.map(|file| storage.path().join(file.file_name().unwrap()).into_os_string());
     let reader = Program::new(["python3".into(), "-c".into(), SHARDS.into()].into_iter().chain(names));

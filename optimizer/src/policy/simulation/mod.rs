@@ -9,8 +9,8 @@ mod curtain;
 mod epochs;
 mod handler;
 mod machine;
-mod recorded;
 pub(in crate::policy) mod memory;
+mod recorded;
 mod turns;
 
 use self::machine::Machine;
