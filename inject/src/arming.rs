@@ -276,13 +276,16 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
         return None;
     }
     settle_inheritance();
-    let _quiet = sys::Quiet::begin();
     let pin = pins::pin(low, high);
     if let Some(segment) = handover::segment().filter(|_| pin.is_of_everything()) {
         segment.counters.all_pinned.fetch_add(1, Relaxed);
     }
     let mut opened = false;
-    buffers.each_armed(&mut |start, end| opened |= handler::hit_for_call(start, end));
+    // One by one: a list is not looked at while all signals are blocked, for it need not be there.
+    buffers.each_armed(&mut |start, end| {
+        let _quiet = sys::Quiet::begin();
+        opened |= handler::hit_for_call(start, end);
+    });
     Some(ForCall { _pin: pin, opened })
 }
 

@@ -1,7 +1,9 @@
 //! Memory that a system call is given: to be read, or to be filled.
 
-use crate::{registry, sys};
+use crate::handler::disposition;
+use crate::{peek, registry};
 use core::ffi::{c_char, c_uint, c_void};
+use core::mem::offset_of;
 use precache_contract::PAGE;
 
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
@@ -25,7 +27,8 @@ pub type Words = [usize; 6];
 /// longer.
 const REACH: usize = 64 << 10;
 
-/// All buffers of one call, as the program names them: they are looked at when they are asked for.
+/// All buffers of one call, as the program names them: they are looked at when they are asked for. Of what is not there, and of
+/// what comes after it, the kernel takes nothing, and nothing is looked at.
 #[derive(Clone, Copy)]
 pub struct Buffers(Kind);
 
@@ -59,51 +62,36 @@ impl Buffers {
     }
 
     /// Strings that a program is executed with.
-    ///
-    /// # Safety
-    /// As [`slice`], for as long as this is used; so below.
-    pub unsafe fn strings(list: *const *const c_char, count: usize) -> Self {
+    pub fn strings(list: *const *const c_char, count: usize) -> Self {
         Self(Kind::Strings(list, count))
     }
 
     /// Of the count the kernel takes 32 bits (`import_iovec`).
-    ///
-    /// # Safety
-    /// As above.
     #[inline(always)]
-    pub unsafe fn list(list: *const libc::iovec, count: usize) -> Self {
+    pub fn list(list: *const libc::iovec, count: usize) -> Self {
         Self(Kind::List(list, count as u32 as usize))
     }
 
     /// A list of this process's, and one that is another's as far as the kernel knows, of whose count it takes all.
-    ///
-    /// # Safety
-    /// For both lists.
     #[inline(always)]
-    pub unsafe fn lists(own: (*const libc::iovec, usize), other: (*const libc::iovec, usize)) -> Self {
+    pub fn lists(own: (*const libc::iovec, usize), other: (*const libc::iovec, usize)) -> Self {
         Self(Kind::Lists([(own.0, own.1 as u32 as usize), other]))
     }
 
-    /// # Safety
-    /// Null or a message, as sendmsg(2) demands.
     #[inline(always)]
-    pub unsafe fn message(message: *const libc::msghdr) -> Self {
+    pub fn message(message: *const libc::msghdr) -> Self {
         Self(Kind::Message(message))
     }
 
-    /// # Safety
-    /// Null or so many messages, as recvmmsg(2) demands.
+    /// To be filled, as recvmmsg(2) demands.
     #[inline(always)]
-    pub unsafe fn messages(messages: *const libc::mmsghdr, count: c_uint) -> Self {
+    pub fn messages(messages: *const libc::mmsghdr, count: c_uint) -> Self {
         Self(Kind::Messages(messages, count as usize))
     }
 
     /// The same to be sent: of more the kernel sends so many (sendmmsg(2)).
-    ///
-    /// # Safety
-    /// As above.
     #[inline(always)]
-    pub unsafe fn sent_messages(messages: *const libc::mmsghdr, count: c_uint) -> Self {
+    pub fn sent_messages(messages: *const libc::mmsghdr, count: c_uint) -> Self {
         Self(Kind::Messages(messages, (count as usize).min(LONGEST)))
     }
 
@@ -120,18 +108,16 @@ impl Buffers {
     /// Whether any of them may lie in an armed mapping: all that most calls ask.
     #[inline(always)]
     pub fn may_be_armed(self) -> bool {
-        // SAFETY: the promises that they were made with.
-        unsafe {
-            match self.0 {
-                Kind::One(address, length) => may_be_armed(address, length),
-                Kind::List(list, count) => may_list_be_armed(list, count),
-                Kind::Lists([one, other]) => may_list_be_armed(one.0, one.1) || may_list_be_armed(other.0, other.1),
-                Kind::Message(message) => may_message_be_armed(message),
-                Kind::From(address, _) => may_be_armed(address, 1),
-                Kind::Words(_) if cfg!(feature = "sabotage-words-not-looked-at") => false,
-                Kind::Words(words) => (*words).iter().any(|&word| may_be_armed(word as *const c_void, 1)),
-                Kind::Strings(..) | Kind::Messages(..) => !registry::is_empty() && self.is_any_armed(),
-            }
+        match self.0 {
+            Kind::One(address, length) => may_be_armed(address, length),
+            Kind::List(list, count) => may_list_be_armed(list, count),
+            Kind::Lists([one, other]) => may_list_be_armed(one.0, one.1) || may_list_be_armed(other.0, other.1),
+            Kind::Message(message) => may_message_be_armed(message),
+            Kind::From(address, _) => may_be_armed(address, 1),
+            Kind::Words(_) if cfg!(feature = "sabotage-words-not-looked-at") => false,
+            // SAFETY: the promise that they were made with.
+            Kind::Words(words) => unsafe { *words }.iter().any(|&word| may_be_armed(word as *const c_void, 1)),
+            Kind::Strings(..) | Kind::Messages(..) => !registry::is_empty() && self.is_any_armed(),
         }
     }
 
@@ -152,34 +138,23 @@ impl Buffers {
             }
         };
         let mut one = |address: *const c_void, length: usize| look(address, length, length);
-        // SAFETY: the promises that they were made with.
-        unsafe {
-            match self.0 {
-                Kind::One(address, length) => look(address, length, length),
-                Kind::From(address, most) => look(address, 1, most),
-                Kind::Words(words) => (*words).iter().for_each(|&word| look(word as *const c_void, 1, REACH)),
-                Kind::Strings(list, count) => {
-                    slice(list, count).iter().for_each(|string| look(string.0.cast(), 1, STRING_MAX));
-                }
-                Kind::List(list, count) => each_of_list(list, count, &mut one),
-                Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &mut one)),
-                Kind::Message(message) => {
-                    slice(message, 1).iter().for_each(|message| each_of_message(message.0, &mut one))
-                }
-                Kind::Messages(messages, count) => {
-                    // What is closed by us trips when it is read.
-                    let is_there = |at: usize| registry::is_within_one(at, at + 1) || sys::can_access(at, false);
-                    for (index, message) in slice(messages, count).iter().enumerate() {
-                        let first = (&raw const *message).addr();
-                        let mut ends = [first, first + size_of::<libc::msghdr>() - 1].into_iter();
-                        // Of a very long list the kernel may never come to the end, which need not be there then.
-                        if index >= LONGEST && !ends.all(is_there) {
-                            break;
-                        }
-                        each_of_message(message.0.msg_hdr, &mut one);
-                    }
-                }
+        match self.0 {
+            Kind::One(address, length) => look(address, length, length),
+            Kind::From(address, most) => look(address, 1, most),
+            // SAFETY: the promise that they were made with.
+            Kind::Words(words) => unsafe { *words }.iter().for_each(|&word| look(word as *const c_void, 1, REACH)),
+            // What is reached through a pointer.
+            _ if is_nothing_closed() => {}
+            Kind::Strings(list, count) => {
+                let string = |index| peek::word(list.wrapping_add(index).addr());
+                (0..count).map_while(string).for_each(|string| look(string as *const c_void, 1, STRING_MAX));
             }
+            Kind::List(list, count) => each_of_list(list, count, &mut one),
+            Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &mut one)),
+            Kind::Message(message) => header_of(message).into_iter().for_each(|header| header.each(&mut one)),
+            Kind::Messages(messages, count) => (0..count)
+                .map_while(|index| header_of(messages.wrapping_add(index).cast()))
+                .for_each(|header| header.each(&mut one)),
         }
     }
 }
@@ -190,46 +165,26 @@ fn may_be_armed(address: *const c_void, length: usize) -> bool {
     registry::overlaps(start, end)
 }
 
-// Nearly every list and message goes through this or `may_message_be_armed`, so what these are given goes in registers, and
-// what calls others is apart from them: saved registers, and a kind of buffers that is looked up in memory, take longer than
-// the look itself.
-#[inline(never)] // One copy is enough for all who ask.
-unsafe fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
-    // SAFETY: what `list` promises.
-    let mut parts = unsafe { parts_of(list, count) }.iter();
-    while let Some(part) = parts.next() {
-        let (start, end) = range(part.0.iov_base, part.0.iov_len);
-        if registry::could_overlap(start, end) {
-            let rest = parts.as_slice();
-            return if rest.is_empty() { registry::does_overlap(start, end) } else { may_any_be_armed(part, rest) };
-        }
-    }
-    false
+/// Whether no buffer need be looked for, nor may be: where a fault would not call our handler.
+#[inline(always)]
+fn is_nothing_closed() -> bool {
+    registry::is_empty() || !disposition::is_in_place()
 }
 
-#[inline(never)]
-fn may_any_be_armed(part: &Unaligned<libc::iovec>, rest: &[Unaligned<libc::iovec>]) -> bool {
-    let is_armed = |part: &Unaligned<libc::iovec>| may_be_armed(part.0.iov_base, part.0.iov_len);
-    is_armed(part) || rest.iter().any(is_armed)
+// Nearly every list and message goes through this or `may_message_be_armed`, so what these are given goes in registers: a kind
+// of buffers that is looked up in memory takes longer than the look itself.
+#[inline(never)] // One copy is enough for all who ask.
+fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
+    !is_nothing_closed() && parts_of(list, count).any(|(address, length)| may_be_armed(address, length))
 }
 
 #[inline(never)] // As above.
-unsafe fn may_message_be_armed(message: *const libc::msghdr) -> bool {
-    // SAFETY: what `message` promises.
-    let Some(header) = unsafe { slice(message, 1) }.first() else { return false };
-    let header = header.0;
-    let is_elsewhere = |address: *const c_void, length: usize| {
-        let (start, end) = range(address, length);
-        address.is_null() || !registry::could_overlap(start, end)
-    };
-    if is_elsewhere(header.msg_name, header.msg_namelen as usize)
-        && is_elsewhere(header.msg_control, header.msg_controllen)
-    {
-        // SAFETY: as above.
-        unsafe { may_list_be_armed(header.msg_iov, header.msg_iovlen) }
-    } else {
-        Buffers(Kind::Message(message)).is_any_armed()
+fn may_message_be_armed(message: *const libc::msghdr) -> bool {
+    if is_nothing_closed() {
+        return false;
     }
+    let Some(Header { name, parts, control }) = header_of(message) else { return false };
+    may_be_armed(name.0, name.1) || may_be_armed(control.0, control.1) || may_list_be_armed(parts.0, parts.1)
 }
 
 #[inline(always)]
@@ -237,26 +192,48 @@ fn range(address: *const c_void, length: usize) -> (usize, usize) {
     (address as usize, (address as usize).saturating_add(length))
 }
 
-unsafe fn each_of_list(list: *const libc::iovec, count: usize, visit: &mut impl FnMut(*const c_void, usize)) {
-    // SAFETY: what `list` promises.
-    unsafe { parts_of(list, count) }.iter().for_each(|part| visit(part.0.iov_base, part.0.iov_len));
+fn each_of_list(list: *const libc::iovec, count: usize, visit: &mut impl FnMut(*const c_void, usize)) {
+    parts_of(list, count).for_each(|(address, length)| visit(address, length));
 }
 
-unsafe fn each_of_message(message: libc::msghdr, visit: &mut impl FnMut(*const c_void, usize)) {
-    visit(message.msg_name, message.msg_namelen as usize);
-    visit(message.msg_control, message.msg_controllen);
-    // SAFETY: what `message` and `messages` promise.
-    unsafe { each_of_list(message.msg_iov, message.msg_iovlen, visit) };
+/// What a message points to.
+struct Header {
+    name: (*const c_void, usize),
+    parts: (*const libc::iovec, usize),
+    control: (*const c_void, usize),
 }
 
-/// The buffers of a list; none of one that the kernel refuses, which need not be as long as the program says.
-///
-/// # Safety
-/// As [`slice`], of a list that is not too long.
+impl Header {
+    fn each(self, visit: &mut impl FnMut(*const c_void, usize)) {
+        visit(self.name.0, self.name.1);
+        visit(self.control.0, self.control.1);
+        each_of_list(self.parts.0, self.parts.1, visit);
+    }
+}
+
+/// `None`: it is not there.
 #[inline(always)]
-unsafe fn parts_of<'a>(list: *const libc::iovec, count: usize) -> &'a [Unaligned<libc::iovec>] {
-    // SAFETY: the caller's promise.
-    if count > LONGEST { &[] } else { unsafe { slice(list, count) } }
+fn header_of(message: *const libc::msghdr) -> Option<Header> {
+    // SAFETY: our handler is in place ([`is_nothing_closed`]).
+    let pair = |at: usize| unsafe { peek::pair(message.addr().wrapping_add(at)) };
+    let (name, name_length) = pair(offset_of!(libc::msghdr, msg_name))?;
+    let (parts, count) = pair(offset_of!(libc::msghdr, msg_iov))?;
+    let (control, control_length) = pair(offset_of!(libc::msghdr, msg_control))?;
+    Some(Header {
+        // A length of 32 bits, and padding.
+        name: (name as *const c_void, name_length as u32 as usize),
+        parts: (parts as *const libc::iovec, count),
+        control: (control as *const c_void, control_length),
+    })
+}
+
+/// The buffers of a list; none of one that the kernel refuses for its length.
+#[inline(always)]
+fn parts_of(list: *const libc::iovec, count: usize) -> impl Iterator<Item = (*const c_void, usize)> {
+    let taken = if count > LONGEST { 0 } else { count };
+    // SAFETY: as for a message.
+    let part = move |index: usize| unsafe { peek::pair(list.wrapping_add(index).addr()) };
+    (0..taken).map_while(part).map(|(address, length)| (address as *const c_void, length))
 }
 
 /// At whatever address: the kernel takes them so, and processors read them so (x86-64, arm64).

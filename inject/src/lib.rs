@@ -24,6 +24,7 @@ pub mod lockfile;
 pub mod next;
 pub mod owner;
 pub mod past_libc;
+mod peek;
 pub mod pins;
 mod place;
 pub mod populating;

@@ -3,7 +3,7 @@
 
 use crate::executable::{self, Target, has_runtime};
 use crate::fork_gate::Shut;
-use crate::{handover, owner, past_libc, settings, sys};
+use crate::{handover, owner, past_libc, peek, settings, sys};
 use core::ffi::{CStr, c_char, c_int};
 use precache_contract::uninjected::Uninjected;
 
@@ -27,8 +27,8 @@ const VARIABLE: &[u8] = b"LD_PRELOAD=";
 /// Calls `execute` with the environment that the program is to get.
 ///
 /// # Safety
-/// `environment` must be null or a list of C strings that ends with null, and `target` what the call of its kind takes; both
-/// are open (`interpose::given`), for nobody trips behind the gate.
+/// `environment` must be null or a list of C strings that ends with null, or no address, and `target` what the call of its kind
+/// takes; both are open (`interpose::given`), for nobody trips behind the gate.
 pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn Fn(List) -> c_int) -> c_int {
     // Where the program has forbidden itself system calls, nothing of ours makes any.
     if past_libc::is_filtered() || cfg!(feature = "sabotage-library-for-everybody") {
@@ -88,19 +88,29 @@ fn is_library_there() -> bool {
     !matches!(opened, Err(sys::Error::ENOENT | sys::Error::ENOTDIR | sys::Error::ELOOP | sys::Error::EACCES))
 }
 
-/// The entry that preloads our library: its place and its value.
+/// The entry that preloads our library: its place and its value. `None` also of a list that is not there to its end: execve(2)
+/// refuses it.
+///
+/// # Safety
+/// Entries that begin with [`VARIABLE`] must be C strings.
 unsafe fn entry<'a>(environment: List) -> Option<(usize, &'a [u8])> {
     settings::get()?;
     if environment.is_null() {
         return None;
     }
-    (0..)
-        // SAFETY: the caller's promise: before the end.
-        .map(|at| (at, unsafe { *environment.add(at) }))
-        .take_while(|(_, entry)| !entry.is_null())
-        // SAFETY: the caller's promise: C strings.
-        .filter_map(|(at, entry)| Some((at, unsafe { CStr::from_ptr(entry) }.to_bytes().strip_prefix(VARIABLE)?)))
-        .find(|(_, value)| parts(value).any(|part| part == settings::library()))
+    let mut found = None;
+    for at in 0.. {
+        let text = peek::word(environment.wrapping_add(at).addr())?;
+        if text == 0 {
+            break;
+        }
+        if found.is_none() && peek::word(text).is_some_and(|word| VARIABLE.starts_with(&word.to_ne_bytes())) {
+            // SAFETY: the caller's promise.
+            let value = unsafe { CStr::from_ptr(text as *const c_char) }.to_bytes().strip_prefix(VARIABLE);
+            found = value.filter(|value| parts(value).any(|part| part == settings::library())).map(|value| (at, value));
+        }
+    }
+    found
 }
 
 /// # Safety

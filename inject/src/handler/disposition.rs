@@ -36,6 +36,9 @@ static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// Why nothing may be armed in this process any more, plus one; 0: it may.
 static BARRED: AtomicUsize = AtomicUsize::new(0);
 
+/// Our handler is not called any more, or not whenever something faults, and all is open.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
 /// libc's restorer, with its flag.
 static RESTORER: AtomicUsize = AtomicUsize::new(0);
 static RESTORER_FLAG: AtomicU64 = AtomicU64::new(0);
@@ -274,7 +277,14 @@ pub fn keep() -> Result<(), Refusal> {
 pub fn bar(why: Refusal) -> Refusal {
     BARRED.store(why as usize + 1, SeqCst);
     open_everything(why);
+    IS_LOST.store(true, Release);
     why
+}
+
+/// Whether a fault calls our handler, as far as this process has been told. Where it does not, nothing is closed.
+#[inline(always)]
+pub fn is_in_place() -> bool {
+    is_virtual() && IGNORING.load(Acquire) == 0 && !IS_LOST.load(Acquire)
 }
 
 /// The default action of SIGSEGV, in force. Everything must be open before.

@@ -12,6 +12,7 @@ mod repetition;
 pub mod stand_in;
 mod trip;
 
+use crate::peek;
 use core::ffi::{c_int, c_void};
 
 pub use forward::open_everything;
@@ -93,6 +94,10 @@ unsafe extern "C" fn decide(signal: c_int, info: *mut libc::siginfo_t, context: 
     if (is_access || cfg!(feature = "sabotage-sent-signals-trip"))
         && trip::on_fault(address, error & WRITE != 0, context.addr())
     {
+        return 0;
+    }
+    // SAFETY: as above.
+    if from_kernel && unsafe { peek::recover(context) } {
         return 0;
     }
     // SAFETY: as above.

@@ -164,11 +164,9 @@ macro_rules! buffer_list {
         interpose! {
             $(#[$doc])*
             fn $name(file: c_int, parts: *const libc::iovec, count: $count $(, $after: $after_type)*) -> isize; missing -1; |next| {
-                // SAFETY: the program's own call and its own list.
-                unsafe {
-                    let buffers = Buffers::list(parts, usize::try_from(count).unwrap_or(0));
-                    with(buffers, move || next(file, parts, count $(, $after)*))
-                }
+                let buffers = Buffers::list(parts, usize::try_from(count).unwrap_or(0));
+                // SAFETY: the program's own call.
+                with(buffers, move || unsafe { next(file, parts, count $(, $after)*) })
             }
         }
     )*};
@@ -208,11 +206,9 @@ macro_rules! process_copy {
             fn $name(process: libc::pid_t, local: *const libc::iovec, local_count: c_ulong, remote: *const libc::iovec,
                 remote_count: c_ulong, flags: c_ulong) -> isize; missing -1; |next| {
                 let own = if process == crate::sys::process() { remote_count as usize } else { 0 };
-                // SAFETY: the program's own call and its own lists.
-                unsafe {
-                    let buffers = Buffers::lists((local, local_count as usize), (remote, own));
-                    with(buffers, move || next(process, local, local_count, remote, remote_count, flags))
-                }
+                let buffers = Buffers::lists((local, local_count as usize), (remote, own));
+                // SAFETY: the program's own call.
+                with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
             }
         }
     )*};

@@ -5,7 +5,7 @@ use super::buffers::with;
 use super::memory::preserving_errno;
 use crate::buffers::{Buffers, PATH_MAX};
 use crate::lockfile::{self, Fate};
-use crate::{interpose, past_libc};
+use crate::{interpose, past_libc, peek};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use precache_contract::segment::Refusal;
 
@@ -16,8 +16,10 @@ use precache_contract::segment::Refusal;
 /// # Safety
 /// `path` must be what the program passes as a path.
 unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: &dyn Fn() -> c_int) -> c_int {
+    // Of a word that lies in one page either all is there or nothing.
+    let is_there = || peek::word(path.addr() & !(size_of::<usize>() - 1)).is_some();
     // SAFETY: a program that wants private lock files names its files by C strings.
-    if let Some(path) = unsafe { lockfile::are_private().then(|| text(path)).flatten() } {
+    if let Some(path) = unsafe { (lockfile::are_private() && is_there()).then(|| text(path)).flatten() } {
         match lockfile::decide(folder, path, flags) {
             Fate::Private => {
                 if let Ok(file) = lockfile::make_private(path, flags) {

@@ -5,9 +5,8 @@
 use crate::arming::{self, ForCall, prepare_for_call};
 use crate::buffers::{Buffers, STRING_MAX};
 use crate::preload::List;
-use crate::{owner, past_libc, registry, sys};
+use crate::{owner, past_libc, peek, registry};
 use core::ffi::c_char;
-use precache_contract::PAGE;
 use precache_contract::segment::Refusal;
 
 /// Names, arguments, variables, and the variables of this process, of which libc takes PATH: open as long as this exists.
@@ -36,8 +35,8 @@ impl Given {
             _names: names.map(|name| open(Buffers::from(name.cast(), STRING_MAX))),
             _lists: [arguments, variables, ours].map(|list| {
                 let count = length(list);
-                // A list that is open is read safely where no checkpoint may be met. SAFETY: so many were there just now.
-                [open(Buffers::one(list.cast(), (count + 1) * WORD)), open(unsafe { Buffers::strings(list, count) })]
+                // A list that is open is read safely where no checkpoint may be met.
+                [open(Buffers::one(list.cast(), (count + 1) * WORD)), open(Buffers::strings(list, count))]
             }),
         })
     }
@@ -47,17 +46,11 @@ const WORD: usize = size_of::<*const c_char>();
 
 /// Strings in a list, as far as there is memory: what the kernel cannot read it answers.
 fn length(list: List) -> usize {
-    let is_there = |at: usize| registry::is_within_one(at, at + 1) || sys::can_access(at, false);
-    (0..)
-        .map(|index| list.wrapping_add(index))
-        .take_while(|&entry| {
-            let last = entry.addr().wrapping_add(WORD - 1);
-            let can_begin = entry != list || is_there(entry.addr());
-            let can_end = last % PAGE as usize >= WORD || is_there(last);
-            // SAFETY: its pages can be read, or could be when the entry before it was looked at.
-            can_begin && can_end && unsafe { !entry.read_unaligned().is_null() }
-        })
-        .count()
+    if list.is_null() {
+        return 0;
+    }
+    let entry = |index: usize| peek::word(list.wrapping_add(index).addr());
+    (0..).map_while(entry).take_while(|&entry| entry != 0).count()
 }
 
 /// Opens what of these is armed.

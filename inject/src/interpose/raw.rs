@@ -207,36 +207,30 @@ fn sets_filter(operation: c_long) -> bool {
 }
 
 /// What the kernel reads or fills for the call, if it is one with buffers.
-///
-/// # Safety
-/// Lists and messages must be what the call demands.
 #[inline(always)]
-unsafe fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
+fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
     let one = |address: c_long, length: c_long| Buffers::one(address as *const c_void, length as usize);
-    // SAFETY: the caller's promise.
-    Some(unsafe {
-        match number {
-            libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => one(b, c),
-            libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => one(b, c),
-            libc::SYS_getrandom => one(a, b),
-            // Its type is a word before its text, whose length is told.
-            libc::SYS_msgsnd | libc::SYS_msgrcv => one(b, c.saturating_add(size_of::<c_long>() as c_long)),
-            libc::SYS_readv
-            | libc::SYS_preadv
-            | libc::SYS_preadv2
-            | libc::SYS_writev
-            | libc::SYS_pwritev
-            | libc::SYS_pwritev2
-            | libc::SYS_vmsplice => Buffers::list(b as *const libc::iovec, c as usize),
-            libc::SYS_sendmsg | libc::SYS_recvmsg => Buffers::message(b as *const libc::msghdr),
-            libc::SYS_sendmmsg => Buffers::sent_messages(b as *const libc::mmsghdr, c as c_uint),
-            libc::SYS_recvmmsg => Buffers::messages(b as *const libc::mmsghdr, c as c_uint),
-            libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
-                let own = if a as c_int == crate::sys::process() { e as usize } else { 0 };
-                Buffers::lists((b as *const libc::iovec, c as usize), (d as *const libc::iovec, own))
-            }
-            _ => return None,
+    Some(match number {
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => one(b, c),
+        libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => one(b, c),
+        libc::SYS_getrandom => one(a, b),
+        // Its type is a word before its text, whose length is told.
+        libc::SYS_msgsnd | libc::SYS_msgrcv => one(b, c.saturating_add(size_of::<c_long>() as c_long)),
+        libc::SYS_readv
+        | libc::SYS_preadv
+        | libc::SYS_preadv2
+        | libc::SYS_writev
+        | libc::SYS_pwritev
+        | libc::SYS_pwritev2
+        | libc::SYS_vmsplice => Buffers::list(b as *const libc::iovec, c as usize),
+        libc::SYS_sendmsg | libc::SYS_recvmsg => Buffers::message(b as *const libc::msghdr),
+        libc::SYS_sendmmsg => Buffers::sent_messages(b as *const libc::mmsghdr, c as c_uint),
+        libc::SYS_recvmmsg => Buffers::messages(b as *const libc::mmsghdr, c as c_uint),
+        libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
+            let own = if a as c_int == crate::sys::process() { e as usize } else { 0 };
+            Buffers::lists((b as *const libc::iovec, c as usize), (d as *const libc::iovec, own))
         }
+        _ => return None,
     })
 }
 
@@ -259,8 +253,7 @@ unsafe extern "C" fn concerned(
     let words = words_of(number, [a, b, c, d, e, f].map(|word| word as usize));
     // SAFETY: they are there until this returns.
     let words = unsafe { Buffers::words(&words) };
-    // SAFETY: lists and messages are the program's own, as the calls of the same name demand.
-    if let Some(buffers) = unsafe { buffers_of(number, [a, b, c, d, e]) } {
+    if let Some(buffers) = buffers_of(number, [a, b, c, d, e]) {
         return with(words, || with(buffers, call)) as c_long;
     }
     // SAFETY: the program's own call, with all of its words.

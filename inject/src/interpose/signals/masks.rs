@@ -1,9 +1,9 @@
 //! Calls that set or ask for the calling thread's mask.
 
-use super::{full_set, instead_of, ours, reveal};
+use super::{changed, full_set, instead_of, ours, reveal};
 use crate::handler::stand_in;
 use crate::sys::{SignalSet, bit};
-use crate::{interpose, settings};
+use crate::{interpose, peek, settings};
 use core::ffi::c_int;
 
 /// Blocks or unblocks one signal; the answer is the mask before. What concerns the signal that stands in for SIGSEGV
@@ -95,13 +95,12 @@ interpose! {
     }
 }
 
-/// The set that a call waits with in place of the program's.
-///
-/// # Safety
-/// `set` must be null or point to a `sigset_t`.
-pub unsafe fn to_wait_with(set: *const libc::sigset_t) -> Option<libc::sigset_t> {
-    // SAFETY: the caller's promise.
-    unsafe { instead_of(set, stand_in::kernel_form) }
+/// The set that a call waits with in place of the program's. Of what is no set nothing is known: the kernel refuses it.
+pub fn to_wait_with(set: *const libc::sigset_t) -> Option<libc::sigset_t> {
+    if set.is_null() || settings::get().is_none() {
+        return None;
+    }
+    changed(peek::word(set.addr())? as SignalSet, stand_in::kernel_form)
 }
 
 /// The calling thread's mask without one signal, in the kernel's form.

@@ -49,7 +49,10 @@ unsafe fn instead_of(set: *const libc::sigset_t, form: impl Fn(SignalSet) -> Sig
         return None;
     }
     // SAFETY: the caller's promise.
-    let program = unsafe { read(set) };
+    changed(unsafe { read(set) }, form)
+}
+
+fn changed(program: SignalSet, form: impl Fn(SignalSet) -> SignalSet) -> Option<libc::sigset_t> {
     let wanted = form(program);
     (wanted != program).then(|| full_set(wanted))
 }

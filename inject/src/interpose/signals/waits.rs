@@ -24,8 +24,7 @@ macro_rules! wait {
         #[cfg_attr(feature = "preload", unsafe(no_mangle))]
         pub unsafe extern "C" fn $name($($before: $before_type,)* $mask: Set $(, $after: $after_type)*) -> c_int {
             next_of!($name);
-            // SAFETY: the program's own set.
-            let inner = unsafe { to_wait_with($mask) };
+            let inner = to_wait_with($mask);
             let mask = inner.as_ref().map_or($mask, core::ptr::from_ref);
             wait(&NEXT, &[$($before as usize,)* mask as usize $(, $after as usize)*])
         }

@@ -1,0 +1,126 @@
+//! Looks at what the program points to, which need not be there: natively the kernel answers that with EFAULT, so no fault of
+//! ours may end the program.
+//!
+//! A load that faults here goes on at the failure exit, where our handler sends it ([`recover`]). Where that is not in place, the
+//! kernel is asked before. Not where all signals are blocked: a fault would kill.
+
+use crate::handler::disposition;
+use crate::sys;
+#[cfg(target_arch = "x86_64")]
+use core::arch::naked_asm;
+use core::ffi::c_void;
+
+/// Two words, in registers. Both all ones: they are not there. No call takes a buffer of that address and length, either.
+#[repr(C)]
+struct Pair(usize, usize);
+
+/// Two words in a row, at whatever address.
+///
+/// # Safety
+/// Our handler must be in place ([`disposition::is_in_place`]), or the words there.
+#[inline(always)]
+pub unsafe fn pair(address: usize) -> Option<(usize, usize)> {
+    // SAFETY: the caller's promise.
+    let Pair(one, other) = unsafe { load_pair(address) };
+    (one & other != usize::MAX).then_some((one, other))
+}
+
+/// One word, at whatever address.
+pub fn word(address: usize) -> Option<usize> {
+    if !disposition::is_in_place() && !is_there(address, size_of::<usize>()) {
+        return None;
+    }
+    // SAFETY: the words are there, or our handler is in place.
+    let Pair(word, is_lacking) = unsafe { load_word(address) };
+    (is_lacking == 0).then_some(word)
+}
+
+/// Whether the first and the last byte can be read.
+fn is_there(address: usize, length: usize) -> bool {
+    sys::can_access(address, false) && sys::can_access(address.wrapping_add(length - 1), false)
+}
+
+/// # Safety
+/// As [`pair`].
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn load_pair(address: usize) -> Pair {
+    naked_asm!("mov rax, [rdi]", "mov rdx, [rdi + 8]", "ret")
+}
+
+/// # Safety
+/// As above.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn load_word(address: usize) -> Pair {
+    naked_asm!("mov rax, [rdi]", "xor edx, edx", "ret")
+}
+
+/// The failure exit of both, which have changed nothing but the two registers.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn fail() -> Pair {
+    naked_asm!("mov rax, -1", "mov rdx, rax", "ret")
+}
+
+/// If the fault is that of a load here, has it go on at the failure exit.
+///
+/// # Safety
+/// `context` is what the kernel passed to the handler of a fault.
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn recover(context: *mut c_void) -> bool {
+    /// Bytes from the first of two loads to the second one: `mov rax, [rdi]`.
+    const SECOND: i64 = 3;
+    let at = |function: *const ()| function as i64;
+    let (pair, word) = (at(load_pair as *const ()), at(load_word as *const ()));
+    // SAFETY: the caller's promise: a ucontext_t.
+    let next = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] };
+    let is_ours = [pair, pair + SECOND, word].contains(next);
+    if is_ours {
+        *next = at(fail as *const ());
+    }
+    is_ours
+}
+
+/// Elsewhere the kernel is always asked.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn load_pair(address: usize) -> Pair {
+    if !is_there(address, size_of::<Pair>()) {
+        return Pair(usize::MAX, usize::MAX);
+    }
+    // SAFETY: it can be read.
+    unsafe { (address as *const Pair).read_unaligned() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn load_word(address: usize) -> Pair {
+    if !is_there(address, size_of::<usize>()) {
+        return Pair(usize::MAX, usize::MAX);
+    }
+    // SAFETY: it can be read.
+    Pair(unsafe { (address as *const usize).read_unaligned() }, 0)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub unsafe fn recover(_context: *mut c_void) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "assembly")]
+    fn what_is_there_is_read_at_any_address() {
+        let bytes: [u8; 24] = core::array::from_fn(|at| at as u8);
+        let wanted = |at: usize| usize::from_ne_bytes(core::array::from_fn(|byte| (at + byte) as u8));
+        for at in 0..8 {
+            let address = bytes.as_ptr().addr() + at;
+            // SAFETY: they are there.
+            assert_eq!(unsafe { pair(address) }, Some((wanted(at), wanted(at + 8))));
+            assert_eq!(word(address), Some(wanted(at)));
+        }
+        assert_eq!(word(8), None, "no handler is in place: the kernel tells");
+    }
+}
