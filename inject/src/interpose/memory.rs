@@ -220,6 +220,15 @@ interpose! {
 }
 
 interpose! {
+    /// process_madvise(2).
+    fn process_madvise(process: c_int, parts: *const libc::iovec, count: usize, advice: c_int, flags: c_uint) -> isize;
+    missing -1; |next| {
+        // SAFETY: the program's own call.
+        advise_process(advice, || unsafe { next(process, parts, count, advice, flags) })
+    }
+}
+
+interpose! {
     /// mlock(2).
     fn mlock(address: *const c_void, length: usize) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.

@@ -99,6 +99,12 @@ int main(int count, char **arguments)
 	int self = syscall(PIDFD_OPEN, getpid(), 0);
 	long result = syscall(PROCESS_MADVISE, self, &part, 1L, GUARD_INSTALL, 0);
 	printf("by another's call %ld: %s\n", result, touched(7 * MIB));
+	munmap(base, file_length);
+
+	map_anew();
+	part.iov_base = base + 7 * MIB;
+	result = process_madvise(self, &part, 1, GUARD_INSTALL, 0);
+	printf("by name %ld: %s\n", result, touched(7 * MIB));
 	close(self);
 	signal(SIGSEGV, SIG_DFL);
 	munmap(base, file_length);
