@@ -3,11 +3,25 @@
 use crate::{interpose, past_libc};
 use core::ffi::{c_int, c_ulong};
 
+/// `PR_SET_SYSCALL_USER_DISPATCH`, Linux 5.11, and the mode that ends it.
+const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
+const PR_SYS_DISPATCH_OFF: c_ulong = 0;
+
+/// Whether this operation of prctl(2) forbids system calls: by a filter, or by having each call but those of one place raise
+/// SIGSYS (as Wine does).
+pub fn forbids_calls(operation: c_int, mode: c_ulong) -> bool {
+    match operation {
+        libc::PR_SET_SECCOMP => true,
+        PR_SET_SYSCALL_USER_DISPATCH => mode != PR_SYS_DISPATCH_OFF,
+        _ => false,
+    }
+}
+
 interpose! {
-    /// prctl(2), for PR_SET_SECCOMP. Operations take up to four arguments; passing on unused registers is harmless.
+    /// prctl(2). Operations take up to four arguments; passing on unused registers is harmless.
     fn prctl(operation: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
         let call = || unsafe { next(operation, a, b, c, d) };
-        if operation == libc::PR_SET_SECCOMP { past_libc::filtered(&|| call() as isize) as c_int } else { call() }
+        if forbids_calls(operation, a) { past_libc::filtered(&|| call() as isize) as c_int } else { call() }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::advice::{advise_file, read_ahead};
 use super::buffers::with;
+use super::limits::forbids_calls;
 use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
 use crate::buffers::{Buffers, Words};
@@ -11,7 +12,7 @@ use crate::executable::Target;
 use crate::in_use::are_calls_watched;
 use crate::preload::List;
 use crate::{arming, past_libc, registry, sys};
-use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use precache_contract::segment::Refusal;
 
 type Syscall = unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
@@ -287,7 +288,7 @@ unsafe extern "C" fn concerned(
                 result
             }
             libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(&call),
-            libc::SYS_prctl if a as c_int == libc::PR_SET_SECCOMP => past_libc::filtered(&call),
+            libc::SYS_prctl if forbids_calls(a as c_int, b as c_ulong) => past_libc::filtered(&call),
             libc::SYS_execve => {
                 let call = |environment: List| next(number, a, b, environment as c_long, d, e, f) as c_int;
                 execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), b as List, c as List, &call) as isize
