@@ -17,12 +17,14 @@ static SEEN: AtomicU32 = AtomicU32::new(0);
 /// Descriptors that are looked through for an open device.
 const DESCRIPTORS: c_int = 256;
 
-/// Devices whose drivers read and pin the process's memory by themselves: CUDA, ROCm, and RDMA.
-const DEVICES: [&[u8]; 3] = [b"/dev/nvidia-uvm", b"/dev/kfd", b"/dev/infiniband/uverbs"];
+/// Devices whose drivers read and pin the process's memory by themselves: CUDA, ROCm, RDMA, virtual machines, and what these,
+/// or a driver in the program, hand on to devices.
+const DEVICES: [&[u8]; 6] =
+    [b"/dev/nvidia-uvm", b"/dev/kfd", b"/dev/infiniband/uverbs", b"/dev/kvm", b"/dev/vfio/", b"/dev/vhost-"];
 
 /// Libraries that come before an open device, and the one that makes rings by inline system calls.
-const DRIVERS: [&[u8]; 3] = [b"libcuda.so", b"libhsa-runtime64.so", b"libibverbs.so"];
-const RINGS: &[u8] = b"liburing.so";
+const DRIVERS: [&[u8]; 3] = [b"libcuda", b"libhsa-runtime64", b"libibverbs"];
+const RINGS: &[u8] = b"liburing";
 
 /// Why this process is not armed, as far as its calls have told.
 pub fn seen() -> Option<Refusal> {
@@ -151,12 +153,18 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, data: *mu
         // SAFETY: the loader's names are C strings.
         let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
         let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        objects.makes_calls |= file.starts_with(RINGS);
-        objects.has_driver |= DRIVERS.iter().any(|driver| file.starts_with(driver));
+        objects.makes_calls |= is_of_library(file, RINGS);
+        objects.has_driver |= DRIVERS.iter().any(|driver| is_of_library(file, driver));
     }
     // SAFETY: the loader describes a loaded object.
     objects.makes_calls |= unsafe { has_go_note(info) };
     0
+}
+
+/// Whether this is a file's name of the library: also of a variant (`liburing-ffi.so.2`), and in a Python wheel, where a hash
+/// stands in the name (`liburing-5f2b1a7c.so.2`).
+fn is_of_library(file: &[u8], library: &[u8]) -> bool {
+    file.strip_prefix(library).is_some_and(|rest| rest.starts_with(b".so") || rest.starts_with(b"-"))
 }
 
 /// Whether the object has a Go runtime: its linker leaves a note of type 4 by the name of `Go` (`.note.go.buildid`).
@@ -196,11 +204,22 @@ mod tests {
 
     #[test]
     fn devices_are_told_by_their_paths() {
-        for pinning in [c"/dev/nvidia-uvm", c"/dev/kfd", c"/dev/infiniband/uverbs0"] {
+        let machines = [c"/dev/kvm", c"/dev/vfio/vfio", c"/dev/vfio/12", c"/dev/vhost-net", c"/dev/vhost-vdpa-0"];
+        for pinning in [c"/dev/nvidia-uvm", c"/dev/kfd", c"/dev/infiniband/uverbs0"].into_iter().chain(machines) {
             assert!(is_pinning_device(pinning), "{pinning:?}");
         }
         for other in [c"/dev/nvidia0", c"/dev/nvidia-uvm-tools", c"/dev/null", c"/home/dev/kfd", c""] {
             assert!(!is_pinning_device(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn libraries_are_told_by_their_files_names() {
+        for ring in ["liburing.so.2", "liburing.so", "liburing-ffi.so.2", "liburing-5f2b1a7c.so.2"] {
+            assert!(is_of_library(ring.as_bytes(), RINGS), "{ring}");
+        }
+        for other in ["liburing2.so", "libur.so", "notliburing.so.2", ""] {
+            assert!(!is_of_library(other.as_bytes(), RINGS), "{other}");
         }
     }
 }
