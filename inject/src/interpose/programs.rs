@@ -202,13 +202,12 @@ interpose! {
 }
 
 interpose! {
-    /// system(3). What it starts cannot be given what the caller must not have meanwhile.
+    /// system(3), which waits for its shell. Nothing is armed until then, if that is to find SIGSEGV blocked or ignored.
     fn system(command: *const c_char) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own string and call.
-        unsafe {
-            let _given = Given::hold([command, null()], [null(); 2]);
-            next(command)
-        }
+        // SAFETY: the program's own string.
+        let _given = unsafe { Given::hold([command, null()], [null(); 2]) };
+        // SAFETY: the program's own call.
+        execute(|| unsafe { next(command) })
     }
 }
 
