@@ -59,7 +59,7 @@ fn only_interposers_are_exported() {
          fwrite fwrite_unlocked fread fread_unlocked __fread_chk __fread_unlocked_chk fputs fputs_unlocked puts
          printf fprintf dprintf vprintf vfprintf vdprintf
          __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk __vdprintf_chk
-         syscall prctl
+         syscall prctl abort __assert_fail __assert_perror_fail
          dlopen dlmopen
          fopen fopen64 stat stat64 lstat lstat64 fstatat fstatat64 statx __xstat __xstat64 __lxstat __lxstat64 __fxstatat
          __fxstatat64 statfs statfs64 statvfs statvfs64 access faccessat opendir chdir readlink readlinkat realpath creat creat64

@@ -3,6 +3,7 @@
 
 pub mod advice;
 pub mod buffers;
+pub mod deaths;
 #[cfg(target_arch = "x86_64")]
 pub mod execl;
 pub mod files;

@@ -1,0 +1,39 @@
+//! Calls by which the program ends itself with a core, which is to hold what it had mapped.
+
+use crate::{arming, interpose, registry};
+use core::ffi::{c_char, c_int, c_uint};
+use precache_contract::segment::Refusal;
+
+#[inline(never)] // One copy is enough for all of them.
+fn open_all() {
+    if !registry::is_empty() {
+        arming::open_all(Refusal::Dying);
+    }
+}
+
+interpose! {
+    /// abort(3). It does not return.
+    fn abort() -> c_int; missing -1; |next| {
+        open_all();
+        // SAFETY: the program's own call.
+        unsafe { next() }
+    }
+}
+
+interpose! {
+    /// What assert(3) calls. It does not return.
+    fn __assert_fail(assertion: *const c_char, file: *const c_char, line: c_uint, function: *const c_char) -> c_int; missing -1; |next| {
+        open_all();
+        // SAFETY: the program's own call.
+        unsafe { next(assertion, file, line, function) }
+    }
+}
+
+interpose! {
+    /// What assert_perror(3) calls. It does not return.
+    fn __assert_perror_fail(error: c_int, file: *const c_char, line: c_uint, function: *const c_char) -> c_int; missing -1; |next| {
+        open_all();
+        // SAFETY: the program's own call.
+        unsafe { next(error, file, line, function) }
+    }
+}
