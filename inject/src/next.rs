@@ -16,8 +16,12 @@ unsafe extern "C" {
 /// `RTLD_NEXT`: the next object after ours in search order (dlsym(3)).
 const NEXT: *mut c_void = -1isize as *mut c_void;
 
-/// Room for the longest name, with the zero byte at its end.
-const NAME: usize = 32;
+/// Room for a name, with the zero byte at its end.
+const NAME: usize = 24;
+
+/// What the longest names begin with, and the byte that stands for it.
+const PREFIX: &[u8] = b"pthread_attr_";
+const MARK: u8 = 1;
 
 /// One function of the next library. Its name lies in it: a pointer would be relocated whenever the library is loaded.
 pub struct Next {
@@ -25,11 +29,28 @@ pub struct Next {
     name: [u8; NAME],
 }
 
+/// Whether the name begins with [`PREFIX`].
+const fn is_long(name: &[u8]) -> bool {
+    let mut at = 0;
+    while at < PREFIX.len() && at < name.len() && name[at] == PREFIX[at] {
+        at += 1;
+    }
+    at == PREFIX.len()
+}
+
 impl Next {
     pub const fn new(name: &'static CStr) -> Self {
+        let name = name.to_bytes();
         let mut own = [0; NAME];
-        let (to, _) = own.split_at_mut(name.count_bytes());
-        to.copy_from_slice(name.to_bytes());
+        let (mut from, mut to) = (0, 0);
+        if is_long(name) {
+            own[0] = MARK;
+            (from, to) = (PREFIX.len(), 1);
+        }
+        while from < name.len() {
+            own[to] = name[from];
+            (from, to) = (from + 1, to + 1);
+        }
         assert!(own[NAME - 1] == 0, "there is room for the zero byte");
         Self { address: AtomicPtr::new(core::ptr::null_mut()), name: own }
     }
@@ -43,8 +64,11 @@ impl Next {
     #[cold]
     #[inline(never)] // One copy is enough for all who ask.
     fn look_up(&self) -> Option<NonNull<c_void>> {
+        let mut whole = [0u8; PREFIX.len() + NAME];
+        let (prefix, rest) = if self.name[0] == MARK { (PREFIX, &self.name[1..]) } else { (&[][..], &self.name[..]) };
+        whole.iter_mut().zip(prefix.iter().chain(rest)).for_each(|(to, from)| *to = *from);
         // SAFETY: a C string and a handle that dlsym(3) defines.
-        let address = unsafe { dlsym(NEXT, self.name.as_ptr().cast()) };
+        let address = unsafe { dlsym(NEXT, whole.as_ptr().cast()) };
         self.address.store(address, Release);
         if address.is_null() {
             // SAFETY: the calling thread's own errno (errno(3)).
