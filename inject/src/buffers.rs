@@ -116,7 +116,7 @@ impl Buffers {
             Kind::From(address, _) => may_be_armed(address, 1),
             Kind::Words(_) if cfg!(feature = "sabotage-words-not-looked-at") => false,
             // SAFETY: the promise that they were made with.
-            Kind::Words(words) => unsafe { *words }.iter().any(|&word| may_be_armed(word as *const c_void, 1)),
+            Kind::Words(words) => may_words_be_armed(unsafe { &*words }),
             Kind::Strings(..) | Kind::Messages(..) => !registry::is_empty() && self.is_any_armed(),
         }
     }
@@ -163,6 +163,11 @@ impl Buffers {
 fn may_be_armed(address: *const c_void, length: usize) -> bool {
     let (start, end) = range(address, length);
     registry::overlaps(start, end)
+}
+
+#[inline(never)] // One copy is enough for all who ask.
+fn may_words_be_armed(words: &Words) -> bool {
+    words.iter().any(|&word| may_be_armed(word as *const c_void, 1))
 }
 
 /// Whether no buffer need be looked for, nor may be: where a fault would not call our handler.

@@ -26,6 +26,7 @@ pub unsafe fn pair(address: usize) -> Option<(usize, usize)> {
 }
 
 /// One word, at whatever address.
+#[inline(never)] // One copy is enough for all who look.
 pub fn word(address: usize) -> Option<usize> {
     if !disposition::is_in_place() && !is_there(address, size_of::<usize>()) {
         return None;

@@ -7,6 +7,7 @@ use super::buffers::with;
 use super::limits::forbids_calls;
 use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
+use super::signals::numbers::{self, is_about_signals};
 use crate::buffers::{Buffers, Words};
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
@@ -80,8 +81,9 @@ extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: us
             true
         }
         _ if takes_no_address(number) => false,
+        _ if is_ours(number) || is_about_signals(number) => true,
         // SAFETY: they are there.
-        _ => is_ours(number) || are_calls_watched() || unsafe { Buffers::words(&words) }.may_be_armed(),
+        _ => are_calls_watched() || unsafe { Buffers::words(&words) }.may_be_armed(),
     };
     if is_concerned {
         core::ptr::null_mut()
@@ -235,6 +237,12 @@ fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
     })
 }
 
+/// Makes `call` with the checkpoints of what it is given out of the way.
+#[inline(never)] // One copy is enough for all calls.
+fn with_both(words: Buffers, buffers: Buffers, call: &dyn Fn() -> isize) -> isize {
+    with(words, || with(buffers, call))
+}
+
 /// One of the calls that [`pass`] keeps back, or any where there is no next `syscall`.
 unsafe extern "C" fn concerned(
     number: c_long,
@@ -251,11 +259,12 @@ unsafe extern "C" fn concerned(
     // SAFETY: the program's own call.
     let call = move || unsafe { next(number, a, b, c, d, e, f) } as isize;
     let (address, length) = (a as *const c_void, b as usize);
-    let words = words_of(number, [a, b, c, d, e, f].map(|word| word as usize));
+    let all = [a, b, c, d, e, f].map(|word| word as usize);
+    let words = words_of(number, all);
     // SAFETY: they are there until this returns.
     let words = unsafe { Buffers::words(&words) };
     if let Some(buffers) = buffers_of(number, [a, b, c, d, e]) {
-        return with(words, || with(buffers, call)) as c_long;
+        return with_both(words, buffers, &call) as c_long;
     }
     // SAFETY: the program's own call, with all of its words.
     unsafe {
@@ -298,7 +307,10 @@ unsafe extern "C" fn concerned(
                 let target = Target::at(a as c_int, b as *const c_char, e as c_int);
                 execute_target(target, c as List, d as List, &call) as isize
             }
-            _ => with(words, call),
+            _ => numbers::make(number, all, &|all: Words| {
+                let [a, b, c, d, e, f] = all.map(|word| word as c_long);
+                with_both(words, Buffers::one(core::ptr::null(), 0), &|| next(number, a, b, c, d, e, f) as isize)
+            }),
         }) as c_long
     }
 }

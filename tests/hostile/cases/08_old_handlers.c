@@ -2,6 +2,7 @@
  * the one that a raw system call says was there before it does not call itself.
  * @compile -Wno-restrict */
 #include "signals.h"
+#include "raw_call.h"
 
 static volatile int calls[3];
 static sigjmp_buf out;
@@ -59,7 +60,7 @@ static void chain_to_raw(void)
 	/* Natively nothing is there. */
 	struct sigaction none = { .sa_handler = SIG_DFL };
 	sigaction(SIGSEGV, &none, NULL);
-	syscall(SYS_rt_sigaction, SIGSEGV, NULL, &raw, 8);
+	raw_call(SYS_rt_sigaction, SIGSEGV, 0, (long)&raw, 8);
 	sigaction(SIGSEGV, &action, NULL);
 	if (raw.handler == SIG_DFL) {
 		/* What the default action would do. */

@@ -4,13 +4,13 @@
  * @no-trap nothing is armed
  * @report not accelerated */
 #include "hostile.h"
-#include <sys/syscall.h>
+#include "raw_call.h"
 
 int main(int count, char **arguments)
 {
 	(void)count;
 	unsigned long set = 1ul << (SIGSEGV - 1), pending = 0;
-	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &set, NULL, sizeof set) || kill(getpid(), SIGSEGV))
+	if (raw_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&set, 0, sizeof set) || kill(getpid(), SIGSEGV))
 		fail("a pending signal");
 	int file = open(arguments[1], O_RDWR);
 	volatile unsigned char *base = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -1,10 +1,11 @@
-/* Expected: a thread that blocked SIGSEGV by a raw system call maps a file and reads it; a thread that it starts does so
+/* Expected: a thread that blocked SIGSEGV by a system call past libc maps a file and reads it; a thread that it starts does so
  * too. Both find SIGSEGV blocked. */
 #include "signals.h"
+#include "raw_call.h"
 
 static void block(unsigned long long word)
 {
-	if (syscall(SYS_rt_sigprocmask, SIG_SETMASK, &word, NULL, 8))
+	if (raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&word, 0, 8))
 		fail("rt_sigprocmask");
 }
 

@@ -21,7 +21,7 @@ int main(int count, char **arguments)
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_on(8 * MIB);
 	rendezvous();
-	syscall(SYS_rt_sigaction, SIGSEGV, NULL, &before, 8);
+	raw_call(SYS_rt_sigaction, SIGSEGV, 0, (long)&before, 8);
 	install_raw(chaining);
 	read_on(file_length - position);
 	puts("read");

@@ -1,4 +1,6 @@
 /* A handler that no library sees. */
+#include "raw_call.h"
+
 struct raw_action {
 	void (*handler)(int, siginfo_t *, void *);
 	unsigned long flags;
@@ -22,10 +24,10 @@ static void install_raw(void (*handler)(int, siginfo_t *, void *))
 	struct raw_action action;
 	struct sigaction usual = { .sa_handler = SIG_IGN };
 	sigaction(SIGUSR2, &usual, NULL);
-	syscall(SYS_rt_sigaction, SIGUSR2, NULL, &action, 8);
+	raw_call(SYS_rt_sigaction, SIGUSR2, 0, (long)&action, 8);
 	action.handler = handler;
 	action.flags |= SA_SIGINFO | SA_ONSTACK;
 	action.mask = ~0UL;
-	if (syscall(SYS_rt_sigaction, SIGSEGV, &action, NULL, 8))
+	if (raw_call(SYS_rt_sigaction, SIGSEGV, (long)&action, 0, 8))
 		fail("rt_sigaction");
 }

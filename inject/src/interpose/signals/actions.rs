@@ -35,7 +35,7 @@ fn to_libc(action: Action) -> libc::sigaction {
 }
 
 /// Sets or asks for the program's action of SIGSEGV (or SIGSTKFLT) once that is virtual; `None` before.
-fn exchange(signal: c_int, action: Option<&Action>) -> Option<Action> {
+pub(super) fn exchange(signal: c_int, action: Option<&Action>) -> Option<Action> {
     if !ours(signal) || !disposition::is_virtual() {
         return None;
     }
@@ -98,7 +98,7 @@ unsafe fn change(
 }
 
 /// A handler was set while SIGSEGV is not virtual yet.
-fn note(signal: c_int, handler: Handler) {
+pub(super) fn note(signal: c_int, handler: Handler) {
     if signal == libc::SIGSEGV && handler != SIG_HOLD {
         disposition::note(handler);
     }

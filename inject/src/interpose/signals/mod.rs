@@ -3,6 +3,8 @@
 pub mod actions;
 pub mod attributes;
 pub mod masks;
+#[cfg(target_arch = "x86_64")]
+pub mod numbers;
 pub mod waits;
 
 use crate::handler::stand_in;
