@@ -343,6 +343,10 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
     }
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
+    if disposition::is_virtual() && !owner::is_guest() {
+        // A handler that was installed past us meets no more checkpoints.
+        let _ = disposition::keep();
+    }
     let mut departure = Departure { leaving: [const { None }; MAPPINGS], process: owner::process() };
     let mut slots = departure.leaving.iter_mut();
     let end = address.saturating_add(length).checked_next_multiple_of(PAGE as usize).unwrap_or(usize::MAX);
