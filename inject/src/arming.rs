@@ -248,13 +248,14 @@ fn why_not() -> Result<(), Refusal> {
 
 /// A forked child takes over what it inherited before it changes any of it.
 pub fn settle_inheritance() {
+    let mut pauses = sys::Pauses::default();
     while !owner::is_settled() {
         // No handler of the program's may trip on the way: it would wait for this thread.
         let _quiet = sys::Quiet::begin();
         match owner::standing() {
             Standing::Owner => return,
             Standing::Heir(_adoption) => return handler::adopt(),
-            Standing::Underage => sys::yield_now(),
+            Standing::Underage => pauses.next(),
         }
     }
 }

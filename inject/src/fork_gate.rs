@@ -16,8 +16,7 @@ const PATIENCE: u64 = 1000;
 /// How many milliseconds a fork waits for those that other forks keep waiting.
 const COURTESY: u64 = 20;
 
-/// How often one side yields before it sleeps between its looks, and how often it looks at least.
-const YIELDS: u32 = 100;
+/// How often one side looks at least.
 const LOOKS: u32 = 300;
 
 /// From the constructor: nearly all other handlers for forks come later, so that ours are the last before it and the first after
@@ -82,16 +81,11 @@ fn wait_until(patience: u64, is_so: impl Fn() -> bool) -> bool {
     if is_so() {
         return true;
     }
-    let (begun, mut looks) = (sys::milliseconds(), 0);
+    let (begun, mut looks, mut pauses) = (sys::milliseconds(), 0, sys::Pauses::default());
     // A process that has been stopped meanwhile has not waited.
     while looks < LOOKS || sys::milliseconds().wrapping_sub(begun) <= patience {
         looks += 1;
-        // Those who wait are many, and must not keep the processors from the one they wait for.
-        if looks < YIELDS {
-            sys::yield_now()
-        } else {
-            sys::sleep_briefly()
-        }
+        pauses.next();
         if is_so() {
             return true;
         }

@@ -130,6 +130,27 @@ pub fn sleep_briefly() {
     let _ = unsafe { syscall!(Sysno::futex, NOBODY_WAKES.as_ptr(), how, 0, &raw const time) };
 }
 
+/// The pauses of one who waits for another thread.
+#[derive(Default)]
+pub struct Pauses(u32);
+
+/// How often one yields before it sleeps.
+const YIELDS: u32 = 100;
+
+impl Pauses {
+    /// One of them. They soon become sleep: those who wait are many, or of a higher priority (SCHED_FIFO), and must not keep the
+    /// processors from the one they wait for. Not for signal context.
+    #[inline(never)] // One copy is enough for all who wait.
+    pub fn next(&mut self) {
+        if self.0 < YIELDS {
+            self.0 += 1;
+            yield_now();
+        } else {
+            sleep_briefly();
+        }
+    }
+}
+
 /// The user that the process acts as.
 pub fn effective_user() -> u32 {
     // SAFETY: cannot fail (geteuid(2)).

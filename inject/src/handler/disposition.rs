@@ -206,9 +206,9 @@ struct Installing(#[expect(dead_code, reason = "held for its end")] Shut);
 impl Installing {
     #[inline(never)] // One copy is enough for all who install.
     fn begin() -> Self {
-        let shut = Shut::begin();
+        let (shut, mut pauses) = (Shut::begin(), sys::Pauses::default());
         while INSTALLING.compare_exchange(false, true, Acquire, Relaxed).is_err() {
-            sys::yield_now();
+            pauses.next();
         }
         Self(shut)
     }

@@ -109,10 +109,11 @@ impl Held {
 
     /// The same, waiting: not for signal context. Turns last some microseconds, with all signals blocked.
     pub fn wait_turn(&self) -> Turn<'_> {
+        let mut pauses = sys::Pauses::default();
         loop {
             match self.try_turn() {
                 Some(turn) => return turn,
-                None => sys::yield_now(),
+                None => pauses.next(),
             }
         }
     }
@@ -150,9 +151,9 @@ impl Drop for Turn<'_> {
 
 /// Waits until nobody is in its turn who began before this call. Not for signal context.
 pub fn await_turns() {
-    let mut begun = TURNS.taken();
+    let (mut begun, mut pauses) = (TURNS.taken(), sys::Pauses::default());
     while begun != 0 {
-        sys::yield_now();
+        pauses.next();
         begun &= TURNS.taken();
     }
 }

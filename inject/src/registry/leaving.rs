@@ -43,8 +43,9 @@ pub fn leave(held: Held) -> Option<Leaving> {
     IN_USE.fetch_sub(1, SeqCst);
     brief::leave(slot);
     drop(held);
+    let mut pauses = sys::Pauses::default();
     while entry.lifecycle.is_held() && !cfg!(feature = "sabotage-unmap-does-not-wait") {
-        sys::yield_now();
+        pauses.next();
     }
     Some(Leaving { slot, entry })
 }
@@ -67,9 +68,10 @@ pub fn overlaps_or_leaving(start: usize, end: usize) -> bool {
 /// Waits until no handler is at work in mappings of the range that other threads are taking out of the table. Not for
 /// signal context.
 pub fn await_leaving(start: usize, end: usize) {
+    let mut pauses = sys::Pauses::default();
     for entry in &TABLE {
         while is_leaving(entry, start, end) && entry.lifecycle.is_held() {
-            sys::yield_now();
+            pauses.next();
         }
     }
 }
