@@ -14,7 +14,7 @@ mod said;
 pub use self::brief::{could_lie_above, could_overlap, does_overlap, overlaps};
 use self::guards::Guards;
 pub use self::held::{Held, Turn, await_turns};
-pub use self::leaving::{Leaving, await_leaving, leave, left_lately, overlaps_or_leaving};
+pub use self::leaving::{Leaving, await_leaving, have_left, leave, overlaps_or_leaving};
 use self::lifecycle::Lifecycle;
 use self::said::Said;
 use crate::curtain::Curtain;

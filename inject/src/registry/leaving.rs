@@ -2,12 +2,10 @@
 
 use super::{Entry, Held, IN_USE, TABLE, brief, note_change};
 use crate::sys;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
-use precache_contract::segment::MAPPINGS;
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
-/// Ranges that left the table lately. A fault that was on its way when its mapping left is let through again.
-static LEFT: [[AtomicUsize; 2]; MAPPINGS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAPPINGS];
-static LEFT_NEXT: AtomicUsize = AtomicUsize::new(0);
+/// A mapping has left the table. A fault that was on its way then is let through again, however much later its handler runs.
+static HAVE_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// A mapping on its way out: no handler touches it any more. The slot is free again when this drops.
 pub struct Leaving {
@@ -32,10 +30,7 @@ impl Drop for Leaving {
 /// Not for signal context.
 pub fn leave(held: Held) -> Option<Leaving> {
     let (slot, entry) = (held.slot, held.entry);
-    if let Some(left) = LEFT.get(LEFT_NEXT.fetch_add(1, Relaxed) % LEFT.len()) {
-        left[0].store(entry.start.load(Relaxed), Relaxed);
-        left[1].store(entry.end.load(Relaxed), Release);
-    }
+    HAVE_LEFT.store(true, SeqCst);
     if !entry.lifecycle.mark_leaving() {
         return None;
     }
@@ -50,9 +45,9 @@ pub fn leave(held: Held) -> Option<Leaving> {
     Some(Leaving { slot, entry })
 }
 
-/// Whether `address` belonged to a mapping that left the table lately.
-pub fn left_lately(address: usize) -> bool {
-    LEFT.iter().any(|[start, end]| (start.load(Relaxed)..end.load(Acquire)).contains(&address))
+/// Whether a mapping has left the table, ever.
+pub fn have_left() -> bool {
+    HAVE_LEFT.load(SeqCst)
 }
 
 fn is_leaving(entry: &Entry, start: usize, end: usize) -> bool {
