@@ -6,7 +6,7 @@ use crate::fork_gate::Shut;
 use crate::handler::{self, disposition};
 use crate::in_use::watch_calls;
 use crate::owner::{self, Standing};
-use crate::pins::{self, Pin};
+use crate::pins::{self, Frame, Pin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings::{self, PATH};
 use crate::{advice, handover, past_libc, protect, sys};
@@ -278,8 +278,8 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
     }
     settle_inheritance();
     let pin = pins::pin(low, high);
-    if let Some(segment) = handover::segment().filter(|_| pin.is_of_everything()) {
-        segment.counters.all_pinned.fetch_add(1, Relaxed);
+    if pin.is_of_everything() {
+        count_all_pinned();
     }
     let mut opened = false;
     // One by one: a list is not looked at while all signals are blocked, for it need not be there.
@@ -292,14 +292,25 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
 
 /// Before a call of libc that touches its buffers itself and then hands them to the kernel: what is hit from here on
 /// stays open. `None`: nothing is armed.
-pub fn keep_all_open() -> Option<Pin> {
+pub fn keep_all_open(frame: Frame) -> Option<Pin> {
     if registry::is_empty() {
         return None;
     }
     settle_inheritance();
-    let pin = pins::everything();
+    let (pin, was_left) = pins::everything(frame);
+    if was_left {
+        count_all_pinned();
+    }
     registry::await_turns();
     Some(pin)
+}
+
+#[cold]
+#[inline(never)] // One copy is enough for both.
+fn count_all_pinned() {
+    if let Some(segment) = handover::segment() {
+        segment.counters.all_pinned.fetch_add(1, Relaxed);
+    }
 }
 
 /// Lets go of all mappings.

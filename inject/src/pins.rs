@@ -7,7 +7,8 @@
 //!
 //! A call that never returns (its thread is cancelled, or a handler leaves by longjmp) leaves its pin behind: those
 //! pages are not closed again, and the program runs on. Where no place is left for ranges, none are: the report counts such
-//! calls (`all_pinned`).
+//! calls (`all_pinned`). A pin of everything, which one call of printf takes, is taken over by the next one whose frame lies where
+//! the frame of the call was that left it behind.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -25,8 +26,8 @@ static PLACES: [Place; PINS] = [const { Place { start: AtomicUsize::new(0), end:
 /// Pins of ranges.
 static PINNED: AtomicU32 = AtomicU32::new(0);
 
-/// Pins of everything: each is taken by one exchange, and given back by a store. 0: free, else 1.
-static WHOLES: [AtomicU32; 16] = [const { AtomicU32::new(0) }; 16];
+/// Pins of everything: each is taken by one exchange, and given back by a store. 0: free, else a [`Frame`].
+static WHOLES: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 
 /// Those for which no place was left.
 static MORE_WHOLES: AtomicU32 = AtomicU32::new(0);
@@ -42,8 +43,23 @@ pub struct Pin {
 
 enum Kind {
     Range(&'static Place),
-    Whole(&'static AtomicU32),
+    Whole(&'static AtomicUsize),
     WholeWithoutPlace,
+}
+
+/// An address in the stack frame of a call, where no other one has its frame as long as the call lasts: of stacks that are copied
+/// away (greenlets), too, unless they are changed inside of printf.
+#[derive(Clone, Copy)]
+pub struct Frame(usize);
+
+impl Frame {
+    /// Of a call of which nothing is known.
+    const ANY: Self = Self(1);
+
+    /// `own`: a variable of the call's, which must live as long as the pin.
+    pub fn of(own: &u8) -> Self {
+        Self(core::ptr::from_ref(own).addr())
+    }
 }
 
 /// Pins the pages that `start..end` lies in; it is not at address 0.
@@ -60,19 +76,25 @@ pub fn pin(start: usize, end: usize) -> Pin {
         }
     }
     PINNED.fetch_sub(1, SeqCst);
-    everything()
+    everything(Frame::ANY).0
 }
 
-/// Pins all memory. Handlers that are in their turn may still close some: see [`crate::registry::await_turns`].
-pub fn everything() -> Pin {
+/// Pins all memory, and tells whether the pin is one that was left behind. Handlers that are in their turn may still close some:
+/// see [`crate::registry::await_turns`].
+pub fn everything(Frame(frame): Frame) -> (Pin, bool) {
     let era = ERA.load(Relaxed);
+    let mut places = WHOLES.iter();
+    let left = places.find(|place| frame != Frame::ANY.0 && place.load(Relaxed) == frame);
+    if let Some(place) = left {
+        return (Pin { kind: Kind::Whole(place), era }, true);
+    }
     for place in &WHOLES {
-        if place.load(Relaxed) == 0 && place.compare_exchange(0, 1, SeqCst, Relaxed).is_ok() {
-            return Pin { kind: Kind::Whole(place), era };
+        if place.load(Relaxed) == 0 && place.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() {
+            return (Pin { kind: Kind::Whole(place), era }, false);
         }
     }
     MORE_WHOLES.fetch_add(1, SeqCst);
-    Pin { kind: Kind::WholeWithoutPlace, era }
+    (Pin { kind: Kind::WholeWithoutPlace, era }, false)
 }
 
 impl Pin {
@@ -173,11 +195,22 @@ mod tests {
         assert!(whole_pages);
         drop(middle);
         assert_eq!(unpinned(10, 20), [(10, 13), (15, 20)]);
+        let everything = || super::everything(Frame::ANY).0;
         let mut all: Vec<Pin> = (0..WHOLES.len() + 2).map(|_| everything()).collect();
         while let Some(one) = all.pop() {
             assert_eq!(unpinned(50, 60), []);
             drop(one);
         }
+        // A call that never returns, and the next one in the same place.
+        let here = 0;
+        let (left, was_there) = super::everything(Frame::of(&here));
+        core::mem::forget(left);
+        let (elsewhere_on_the_stack, is_another) = super::everything(Frame(Frame::of(&here).0 - 64));
+        drop(elsewhere_on_the_stack);
+        assert_eq!(unpinned(50, 60), []);
+        let (again, is_the_same) = super::everything(Frame::of(&here));
+        assert_eq!((was_there, is_another, is_the_same), (false, false, true));
+        drop(again);
         drop(overlapping);
         assert_eq!(unpinned(10, 35), [(10, 30)]);
         drop(elsewhere);

@@ -6,6 +6,7 @@
 
 use crate::arming::keep_all_open;
 use crate::interpose;
+use crate::pins::Frame;
 use core::ffi::{c_char, c_int, c_void};
 
 /// `va_list` as a parameter: a pointer, on x86-64 (System V ABI 3.5.7).
@@ -17,7 +18,8 @@ macro_rules! listed {
         interpose! {
             $(#[$doc])*
             fn $name($($argument: $type,)* format: *const c_char, arguments: Arguments) -> c_int; missing -1; |next| {
-                let _open = keep_all_open();
+                let own = 0;
+                let _open = keep_all_open(Frame::of(&own));
                 // SAFETY: the program's own call.
                 unsafe { next($($argument,)* format, arguments) }
             }
