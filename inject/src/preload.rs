@@ -133,38 +133,42 @@ unsafe fn without_library<const ENTRIES: usize, const PRELOAD: usize>(
     preload: &[u8],
     execute: &dyn Fn(List) -> c_int,
 ) -> c_int {
-    let mut value = [0u8; PRELOAD];
+    let (mut value, mut list) = ([0u8; PRELOAD], [core::ptr::null(); ENTRIES]);
+    // SAFETY: the caller's promise.
+    let fits = unsafe { fill(&mut value, &mut list, environment, at, preload) };
+    execute(if fits { list.as_ptr() } else { environment })
+}
+
+/// Makes the environment without our library, in buffers of zeros; `false`: they are too small for it.
+///
+/// # Safety
+/// As above.
+#[inline(never)] // One copy is enough for buffers of all lengths.
+unsafe fn fill(value: &mut [u8], list: &mut [*const c_char], environment: List, at: usize, preload: &[u8]) -> bool {
+    // One byte and one entry stay for the end.
+    let (Some((_, value)), Some((_, list))) = (value.split_last_mut(), list.split_last_mut()) else { return false };
+    let Some(name) = value.get_mut(..VARIABLE.len()) else { return false };
+    name.copy_from_slice(VARIABLE);
     let mut length = VARIABLE.len();
-    value[..length].copy_from_slice(VARIABLE);
     for part in parts(preload).filter(|part| *part != settings::library()) {
         let separator = usize::from(length > VARIABLE.len());
-        // One byte stays for the end.
-        let Some(to) = value[..PRELOAD - 1].get_mut(length..length + separator + part.len()) else {
-            return execute(environment);
-        };
+        let Some(to) = value.get_mut(length..length + separator + part.len()) else { return false };
         to[..separator].fill(b':');
         to[separator..].copy_from_slice(part);
         length += to.len();
     }
-    let mut list = [core::ptr::null(); ENTRIES];
-    let mut count = 0;
+    let mut places = list.iter_mut();
     for old in 0.. {
         // SAFETY: the caller's promise: up to the end of the list.
-        let mut entry = unsafe { *environment.add(old) };
+        let entry = unsafe { *environment.add(old) };
         if entry.is_null() {
             break;
         }
         if old == at && length == VARIABLE.len() {
             continue;
         }
-        if old == at {
-            entry = value.as_ptr().cast();
-        }
-        match list[..ENTRIES - 1].get_mut(count) {
-            Some(place) => *place = entry,
-            None => return execute(environment),
-        }
-        count += 1;
+        let Some(place) = places.next() else { return false };
+        *place = if old == at { value.as_ptr().cast() } else { entry };
     }
-    execute(list.as_ptr())
+    true
 }
