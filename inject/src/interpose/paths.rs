@@ -125,6 +125,12 @@ by_words! {
     fn mknod(path: *const c_char, mode: c_uint, device: c_ulong) -> c_int;
     /// mkfifo(3).
     fn mkfifo(path: *const c_char, mode: c_uint) -> c_int;
+    /// mkfifoat(3).
+    fn mkfifoat(folder: c_int, path: *const c_char, mode: c_uint) -> c_int;
+    /// removexattr(2).
+    fn removexattr(path: *const c_char, name: *const c_char) -> c_int;
+    /// removexattr(2).
+    fn lremovexattr(path: *const c_char, name: *const c_char) -> c_int;
     /// setxattr(2).
     fn setxattr(path: *const c_char, name: *const c_char, value: *const c_void, length: usize, flags: c_int) -> c_int;
     /// setxattr(2).

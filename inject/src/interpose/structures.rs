@@ -16,6 +16,10 @@ by_words! {
     fn getcwd(text: *mut c_char, length: usize) -> *mut c_void;
     /// ioctl(2). What does not come with it is left unread.
     fn ioctl(file: c_int, request: c_ulong, argument: *mut c_void) -> c_int;
+    /// fcntl(2). Of its last word the same is true.
+    fn fcntl(file: c_int, command: c_int, argument: *mut c_void) -> c_int;
+    /// fcntl(2) with large file support.
+    fn fcntl64(file: c_int, command: c_int, argument: *mut c_void) -> c_int;
     /// getdents64(2).
     fn getdents64(folder: c_int, entries: *mut c_void, length: usize) -> isize;
     /// fsetxattr(2).
@@ -42,6 +46,22 @@ by_words! {
     fn memfd_create(name: *const c_char, flags: c_uint) -> c_int;
     /// uname(2).
     fn uname(names: *mut c_void) -> c_int;
+    /// wait(2).
+    fn wait(status: *mut c_int) -> c_int;
+    /// wait3(2).
+    fn wait3(status: *mut c_int, options: c_int, usage: *mut c_void) -> c_int;
+    /// getitimer(2).
+    fn getitimer(timer: c_uint, value: *mut c_void) -> c_int;
+    /// setitimer(2).
+    fn setitimer(timer: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
+    /// getgroups(2).
+    fn getgroups(count: c_int, groups: *mut c_uint) -> c_int;
+    /// setgroups(2).
+    fn setgroups(count: usize, groups: *const c_uint) -> c_int;
+    /// semop(2).
+    fn semop(set: c_int, operations: *mut c_void, count: usize) -> c_int;
+    /// semtimedop(2).
+    fn semtimedop(set: c_int, operations: *mut c_void, count: usize, timeout: *const c_void) -> c_int;
     /// waitpid(2).
     fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
     /// wait4(2).

@@ -2,9 +2,10 @@
  * data of a message, queues, extended attributes, structures, paths, and names of calls that headers declare for fortified
  * programs or for nobody; by number, too.
  * @own-data
- * @counter lifted_for_calls 103 */
+ * @counter lifted_for_calls 117 */
 #include "hostile.h"
 #include <dirent.h>
+#include <grp.h>
 #include <linux/magic.h>
 #include <mqueue.h>
 #include <poll.h>
@@ -13,10 +14,12 @@
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/sem.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
@@ -250,6 +253,46 @@ static void structures(void)
 	close(pair[0]), close(pair[1]), close(folder), close(file), close(polls);
 }
 
+static void rarest_structures(void)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10 }, *found;
+	int file = open("file", O_RDWR), status, *ended;
+	for (int command = F_SETLK; command <= F_SETLKW; command++)
+		expect("fcntl", fcntl(file, command, put(&lock, sizeof lock)), 0);
+	expect("fcntl", fcntl(file, F_GETLK, found = (void *)room_with(&lock, sizeof lock)), 0), expect("lock", found->l_type, F_UNLCK);
+	expect("flags", fcntl(file, F_GETFL), fcntl(file, F_GETFL, 0)), expect("duplicate", close(fcntl(file, F_DUPFD, 0)), 0);
+	for (int way = 0; way < 2; way++) {
+		pid_t child = fork();
+		if (child == 0)
+			_exit(4);
+		ended = (void *)room();
+		expect("wait", way ? wait3(ended, 0, (void *)room()) : wait(ended), child), expect("status", WEXITSTATUS(*ended), 4);
+	}
+	struct itimerval hour = { { 0, 0 }, { 3600, 0 } }, *before;
+	expect("setitimer", setitimer(ITIMER_REAL, (void *)put(&hour, sizeof hour), NULL), 0);
+	expect("getitimer", getitimer(ITIMER_REAL, before = (void *)room()), 0), expect("value", before->it_value.tv_sec > 0, 1);
+	memset(&hour, 0, sizeof hour);
+	expect("setitimer", setitimer(ITIMER_REAL, &hour, before = (void *)room()), 0), expect("old", before->it_value.tv_sec > 0, 1);
+	gid_t groups[64], *there;
+	int count = getgroups(64, groups);
+	expect("getgroups", getgroups(64, there = (void *)room()), count), expect("groups", memcmp(there, groups, count * sizeof *groups), 0);
+	printf("setgroups: %d\n", setgroups(count, (void *)put(groups, sizeof groups)));
+	struct sembuf add = { 0, 1, 0 }, take = { 0, -1, 0 };
+	struct timespec second = { 1, 0 };
+	int set = semget(IPC_PRIVATE, 1, 0600);
+	expect("semop", semop(set, (void *)put(&add, sizeof add), 1), 0);
+	expect("semtimedop", semtimedop(set, (void *)put(&take, sizeof take), 1, (void *)put(&second, sizeof second)), 0);
+	semctl(set, 0, IPC_RMID);
+	char name[] = "user.e";
+	status = setxattr("file", name, bytes, 10, 0);
+	printf("attribute: %d\n", status);
+	expect("removexattr", removexattr((void *)put("file", 5), (void *)put(name, sizeof name)), status);
+	status = setxattr("file", name, bytes, 10, 0);
+	expect("lremovexattr", lremovexattr((void *)put("file", 5), (void *)put(name, sizeof name)), status);
+	expect("mkfifoat", mkfifoat(AT_FDCWD, (void *)put("another", 8), 0600), 0), expect("unlink", unlink("another"), 0);
+	close(file);
+}
+
 static void rarer_structures(void)
 {
 	struct timespec moment = { 0, 1 }, times[2] = { { 1, 0 }, { 2, 0 } };
@@ -405,6 +448,7 @@ int main(int count, char **arguments)
 	attributes();
 	structures();
 	rarer_structures();
+	rarest_structures();
 	sockets();
 	by_number();
 	other_names();
