@@ -9,6 +9,7 @@ use crate::sys;
 #[cfg(target_arch = "x86_64")]
 use core::arch::naked_asm;
 use core::ffi::c_void;
+use precache_contract::PAGE;
 
 /// Two words, in registers. Both all ones: they are not there. No call takes a buffer of that address and length, either.
 #[repr(C)]
@@ -26,19 +27,33 @@ pub unsafe fn pair(address: usize) -> Option<(usize, usize)> {
 }
 
 /// One word, at whatever address.
-#[inline(never)] // One copy is enough for all who look.
 pub fn word(address: usize) -> Option<usize> {
-    if !disposition::is_in_place() && !is_there(address, size_of::<usize>()) {
-        return None;
-    }
-    // SAFETY: the words are there, or our handler is in place.
-    let Pair(word, is_lacking) = unsafe { load_word(address) };
-    (is_lacking == 0).then_some(word)
+    Words::default().next(address)
 }
 
-/// Whether the first and the last byte can be read.
-fn is_there(address: usize, length: usize) -> bool {
-    sys::can_access(address, false) && sys::can_access(address.wrapping_add(length - 1), false)
+/// Looks at one word after the other; the kernel is asked once for those that lie in one page.
+#[derive(Default)]
+pub struct Words {
+    /// Number of a page that is there, and one; 0: none is known.
+    page: usize,
+}
+
+impl Words {
+    /// The word at this address.
+    #[inline(never)] // One copy is enough for all who look.
+    pub fn next(&mut self, address: usize) -> Option<usize> {
+        let last = address.wrapping_add(size_of::<usize>() - 1);
+        let pages = [address, last].map(|byte| byte / PAGE as usize + 1);
+        if pages != [self.page; 2] && !disposition::is_in_place() {
+            if !sys::can_access(address, false) || pages[0] != pages[1] && !sys::can_access(last, false) {
+                return None;
+            }
+            self.page = pages[1];
+        }
+        // SAFETY: the word is there, or our handler is in place.
+        let Pair(word, is_lacking) = unsafe { load_word(address) };
+        (is_lacking == 0).then_some(word)
+    }
 }
 
 /// # Safety
@@ -46,7 +61,7 @@ fn is_there(address: usize, length: usize) -> bool {
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn load_pair(address: usize) -> Pair {
-    naked_asm!("mov rax, [rdi]", "mov rdx, [rdi + 8]", "ret")
+    naked_asm!(".cfi_startproc", "mov rax, [rdi]", "mov rdx, [rdi + 8]", "ret", ".cfi_endproc")
 }
 
 /// # Safety
@@ -54,14 +69,14 @@ unsafe extern "C" fn load_pair(address: usize) -> Pair {
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn load_word(address: usize) -> Pair {
-    naked_asm!("mov rax, [rdi]", "xor edx, edx", "ret")
+    naked_asm!(".cfi_startproc", "mov rax, [rdi]", "xor edx, edx", "ret", ".cfi_endproc")
 }
 
 /// The failure exit of both, which have changed nothing but the two registers.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn fail() -> Pair {
-    naked_asm!("mov rax, -1", "mov rdx, rax", "ret")
+    naked_asm!(".cfi_startproc", "mov rax, -1", "mov rdx, rax", "ret", ".cfi_endproc")
 }
 
 /// If the fault is that of a load here, has it go on at the failure exit.
@@ -83,7 +98,12 @@ pub unsafe fn recover(context: *mut c_void) -> bool {
     is_ours
 }
 
-/// Elsewhere the kernel is always asked.
+/// Elsewhere the kernel is always asked: whether the first and the last byte can be read.
+#[cfg(not(target_arch = "x86_64"))]
+fn is_there(address: usize, length: usize) -> bool {
+    sys::can_access(address, false) && sys::can_access(address.wrapping_add(length - 1), false)
+}
+
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn load_pair(address: usize) -> Pair {
     if !is_there(address, size_of::<Pair>()) {

@@ -98,13 +98,13 @@ unsafe fn entry<'a>(environment: List) -> Option<(usize, &'a [u8])> {
     if environment.is_null() {
         return None;
     }
-    let mut found = None;
+    let (mut found, mut entries, mut texts) = (None, peek::Words::default(), peek::Words::default());
     for at in 0.. {
-        let text = peek::word(environment.wrapping_add(at).addr())?;
+        let text = entries.next(environment.wrapping_add(at).addr())?;
         if text == 0 {
             break;
         }
-        if found.is_none() && peek::word(text).is_some_and(|word| VARIABLE.starts_with(&word.to_ne_bytes())) {
+        if found.is_none() && texts.next(text).is_some_and(|word| VARIABLE.starts_with(&word.to_ne_bytes())) {
             // SAFETY: the caller's promise.
             let value = unsafe { CStr::from_ptr(text as *const c_char) }.to_bytes().strip_prefix(VARIABLE);
             found = value.filter(|value| parts(value).any(|part| part == settings::library())).map(|value| (at, value));
