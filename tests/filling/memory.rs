@@ -209,10 +209,10 @@ impl Group {
         made
     }
 
-    /// Of version 2, with the limit that throttles.
+    /// Of version 2, with the limit that throttles. Where groups are of version 1, `make test-machine` boots a kernel with them.
     fn throttled_at(bytes: u64) -> Option<Self> {
-        let two = groups().filter(|(_, limit)| *limit == "memory.max");
-        let made = two.and_then(|(parent, _)| Self::new(&parent, "memory.high", bytes));
+        let (parent, _) = groups().filter(|(_, limit)| *limit == "memory.max")?;
+        let made = Self::new(&parent, "memory.high", bytes);
         if made.is_none() {
             lacking("right to make a memory cgroup of version 2");
         }

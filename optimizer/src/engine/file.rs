@@ -204,9 +204,10 @@ impl DataFile {
         self.kept.within(part).is_empty()
     }
 
-    /// Does what may ask the file system, and will be needed: who has a lock later need not wait for that.
-    pub(super) fn prepare(&self) {
-        if self.filling.offers(Way::Populate) {
+    /// Does what may ask the file system, and will be needed: who has a lock later need not wait for that. Where read-ahead is
+    /// off, how it is to be mapped is not known before read-ahead calls have been tried.
+    pub fn prepare(&self) {
+        if self.filling.offers(Way::Populate) && self.read_ahead != Some(0) {
             self.mapping();
         }
     }

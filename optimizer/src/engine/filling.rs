@@ -122,7 +122,7 @@ impl Filling {
 
     /// A chunk is sent this way, which is to show how fast it is.
     pub fn send(&self, way: Way, now: Duration) {
-        self.choice().send(self.index(way), now);
+        self.note(|choice| choice.send(self.index(way), now));
     }
 
     /// So many bytes were brought in.

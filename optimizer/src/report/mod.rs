@@ -3,6 +3,7 @@
 mod summary;
 
 use serde::{Deserialize, Serialize, Serializer};
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 /// One session: a program and its children.
@@ -146,6 +147,12 @@ impl FileReport {
                 None => self.engines.push(share.clone()),
             }
         }
+        self.engines.sort_by_key(|share| Reverse(share.bytes));
+    }
+
+    /// Whether these are sums, of files whose names are not told.
+    pub fn is_of_many(&self) -> bool {
+        self.path.as_os_str().is_empty()
     }
 }
 

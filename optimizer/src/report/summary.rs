@@ -80,9 +80,9 @@ impl SessionReport {
 }
 
 fn line_of(file: &FileReport) -> String {
-    let name = match file.files {
-        1 => file.path.display().to_string(),
-        many => format!("{many} more files"),
+    let name = match file.is_of_many() {
+        false => file.path.display().to_string(),
+        true => format!("{} more", count(file.files, "file", "files")),
     };
     format!(
         "{name}: {} of {} pre-cached, {} cached already; {}",

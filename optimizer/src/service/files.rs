@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// How old what is told of memory may be: eight files tell it, at each window of each reader.
 const FRESH: Duration = Duration::from_millis(20);
 
+/// Mounts that are remembered when nobody reads there any more.
+const MOUNTS: usize = 16;
+
 #[derive(Default)]
 struct Known {
     files: HashMap<Identity, KnownFile>,
@@ -116,10 +119,13 @@ impl Files {
         let mut known = lock(&self.known);
         let device = file.identity.device;
         // As long as files of it are open it cannot be another one; later the kernel gives its device number to the next.
-        known.mounts.retain(|&other, mount| {
-            let is_same = other == device && number.is_some() && mount.number == number;
-            is_same || mount.is_in_use()
-        });
+        let is_another = |mount: &Mount| !mount.is_in_use() && (number.is_none() || mount.number != number);
+        if known.mounts.get(&device).is_some_and(is_another) {
+            known.mounts.remove(&device);
+        }
+        if known.mounts.len() >= MOUNTS && !known.mounts.contains_key(&device) {
+            known.mounts.retain(|_, mount| mount.is_in_use());
+        }
         Arc::clone(&known.mounts.entry(device).or_insert_with(|| Mount { number, pool: Arc::default() }).pool)
     }
 }
@@ -162,6 +168,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
 
     fn file(files: &Files) -> Arc<DataFile> {
         let file = tempfile::tempfile_in("/var/tmp").unwrap();
@@ -183,5 +190,14 @@ mod tests {
         assert!(Arc::ptr_eq(&used, &files.pool_of(&next)), "files of it are open");
         drop(used);
         assert!(!Weak::ptr_eq(&pool, &Arc::downgrade(&files.pool_of(&next))));
+        // Another mount makes nobody forget it.
+        let pool = Arc::downgrade(&files.pool_of(&next));
+        let elsewhere = SentFile::new(memfd_create(c"elsewhere", MFdFlags::empty()).unwrap().into());
+        elsewhere.set_len(1 << 20).unwrap();
+        files.pool_of(&files.find_or_add(elsewhere, None).unwrap());
+        assert_eq!(lock(&files.known).mounts.len(), 2);
+        if mount_number(next.descriptor()).is_some() {
+            assert!(Weak::ptr_eq(&pool, &Arc::downgrade(&files.pool_of(&next))));
+        }
     }
 }

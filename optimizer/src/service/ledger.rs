@@ -67,14 +67,15 @@ impl Ledger {
     /// Something that kept a process from being served.
     pub fn note_trouble(&self, what: String) {
         let mut troubles = lock(&self.troubles);
-        if troubles.len() < TROUBLES {
+        if troubles.len() < TROUBLES && !troubles.contains(&what) {
             troubles.push(what);
         }
     }
 
     /// On each file, in the order in which they were mapped first, and on all others together.
     pub fn reports(&self, mode: Mode) -> Vec<FileReport> {
-        let known = lock(&self.files);
+        let mut known = lock(&self.files);
+        known.sum_up();
         let mut files: Vec<_> = known.files.values().collect();
         files.sort_by_key(|file| file.number);
         files.into_iter().map(|file| file.report(mode)).chain(known.sums.clone()).collect()
@@ -166,16 +167,15 @@ mod tests {
                 stays = Some(file);
             }
         }
-        // The last one is not summed up before another comes.
         let reports = ledger.reports(Mode::On);
-        assert_eq!(reports.len() as u64, FILES + 2 + 1);
+        assert_eq!(reports.len() as u64, FILES + 1 + 1);
         assert!(
             reports[..FILES as usize].iter().enumerate().all(|(number, report)| report.fetched == 1 + number as u64)
         );
         let stays = stays.unwrap();
         assert!(reports.iter().any(|report| report.path == stays.path && report.fetched == FILES + 4));
         let sums = reports.last().unwrap();
-        assert_eq!((sums.files, sums.most_in_flight), (18, FILES + 18));
+        assert_eq!((sums.files, sums.most_in_flight), (19, FILES + 19));
         let count = FILES + 20;
         assert_eq!(reports.iter().map(|report| report.fetched).sum::<u64>(), count * (count + 1) / 2);
     }

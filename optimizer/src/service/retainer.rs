@@ -78,6 +78,8 @@ impl Retainer {
     /// Has the part fetched in this lane, in order, as far as there is room for it beside what others were promised.
     pub fn promise(&self, lane: Lane, part: Range<u64>) {
         let Cache { supply, files, ledger, .. } = &self.cache;
+        // Its file system may not answer, and others wait for their turn.
+        supply.file.prepare();
         let _turn = files.promises.turn();
         let room = self.passage.room(&self.cache);
         let part = part.start..part.end.min(part.start.saturating_add(room));

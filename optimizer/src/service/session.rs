@@ -131,7 +131,7 @@ impl Session {
         }
         let files = self.ledger.reports(self.options.mode);
         // Of files that are told together no path is known any more.
-        if !files.is_empty() && files.iter().all(|file| file.files == 1) {
+        if !files.is_empty() && !files.iter().any(FileReport::is_of_many) {
             self.note_unused_ranges(&files);
         }
         SessionReport {

@@ -13,7 +13,9 @@ fn the_next_file_profits_and_idle_threads_end() {
         Arc::new(DataFile::new(SentFile::new(file), None, None, &Arc::default()).unwrap())
     };
     let wait_until = |what: &dyn Fn() -> bool| {
+        let begun = Instant::now();
         while !what() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain");
             std::thread::sleep(Duration::from_millis(1));
         }
     };
