@@ -276,8 +276,12 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
     if low >= high || cfg!(feature = "sabotage-buffers-stay-closed") {
         return None;
     }
-    settle_inheritance();
-    let pin = pins::pin(low, high);
+    // A handler may fork wherever signals are not blocked: its child goes on here, too.
+    let pin = {
+        let _quiet = sys::Quiet::begin();
+        settle_inheritance();
+        pins::pin(low, high)
+    };
     if pin.is_of_everything() {
         count_all_pinned();
     }
@@ -285,6 +289,7 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
     // One by one: a list is not looked at while all signals are blocked, for it need not be there.
     buffers.each_armed(&mut |start, end| {
         let _quiet = sys::Quiet::begin();
+        settle_inheritance();
         opened |= handler::hit_for_call(start, end);
     });
     Some(ForCall { _pin: pin, opened })

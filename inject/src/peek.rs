@@ -2,10 +2,11 @@
 //! ours may end the program.
 //!
 //! A load that faults here goes on at the failure exit, where our handler sends it ([`recover`]). Where that is not in place, the
-//! kernel is asked before. Not where all signals are blocked: a fault would kill.
+//! kernel is asked before, unless the program has forbidden itself calls: then what it says is there is taken to be. Not where all
+//! signals are blocked: a fault would kill.
 
 use crate::handler::disposition;
-use crate::sys;
+use crate::{past_libc, sys};
 #[cfg(target_arch = "x86_64")]
 use core::arch::naked_asm;
 use core::ffi::c_void;
@@ -44,13 +45,13 @@ impl Words {
     pub fn next(&mut self, address: usize) -> Option<usize> {
         let last = address.wrapping_add(size_of::<usize>() - 1);
         let pages = [address, last].map(|byte| byte / PAGE as usize + 1);
-        if pages != [self.page; 2] && !disposition::is_in_place() {
+        if pages != [self.page; 2] && !disposition::is_in_place() && !past_libc::is_filtered() {
             if !sys::can_access(address, false) || pages[0] != pages[1] && !sys::can_access(last, false) {
                 return None;
             }
             self.page = pages[1];
         }
-        // SAFETY: the word is there, or our handler is in place.
+        // SAFETY: the word is there, or our handler is in place, or it is as the program says.
         let Pair(word, is_lacking) = unsafe { load_word(address) };
         (is_lacking == 0).then_some(word)
     }

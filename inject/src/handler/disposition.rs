@@ -284,7 +284,7 @@ pub fn bar(why: Refusal) -> Refusal {
 /// Whether a fault calls our handler, as far as this process has been told. Where it does not, nothing is closed.
 #[inline(always)]
 pub fn is_in_place() -> bool {
-    is_virtual() && IGNORING.load(Acquire) == 0 && !IS_LOST.load(Acquire)
+    is_virtual() && IGNORING.load(Acquire) == 0 && SUSPENDED.load(Acquire) == 0 && !IS_LOST.load(Acquire)
 }
 
 /// The default action of SIGSEGV, in force. Everything must be open before.

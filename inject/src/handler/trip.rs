@@ -245,7 +245,7 @@ pub fn adopt() {
 /// again, if the kernel could make it now, or if the table has changed since `changes`.
 #[cold]
 fn was_ours(address: usize, is_write: bool, changes: u32) -> bool {
-    // Under a filter a word is not written to find out. What cannot be written faults again, until that is enough.
-    let is_write = is_write && !past_libc::is_filtered();
-    registry::have_left() && (sys::can_access(address, is_write) || registry::changes() != changes)
+    // Under a filter a word is not written to find out: a fault of the program's own (a collector's barrier) is likelier.
+    let can_access = || !(is_write && past_libc::is_filtered()) && sys::can_access(address, is_write);
+    registry::have_left() && (can_access() || registry::changes() != changes)
 }

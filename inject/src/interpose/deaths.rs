@@ -1,13 +1,19 @@
 //! Calls by which the program ends itself with a core, which is to hold what it had mapped.
 
-use crate::{arming, interpose, registry};
+use crate::{arming, interpose, owner, registry};
 use core::ffi::{c_char, c_int, c_uint};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 use precache_contract::segment::Refusal;
+
+/// What opens everything may come to an end by abort(3) itself (a panic).
+static IS_OPENING: AtomicBool = AtomicBool::new(false);
 
 #[inline(never)] // One copy is enough for all of them.
 fn open_all() {
-    if !registry::is_empty() {
+    // A vfork child dies alone, in its parent's memory.
+    if !registry::is_empty() && !owner::is_guest() && !IS_OPENING.swap(true, AcqRel) {
         arming::open_all(Refusal::Dying);
+        IS_OPENING.store(false, Release);
     }
 }
 

@@ -47,9 +47,10 @@ static void *reader(void *argument)
 static void watch(int *threads, int *ready)
 {
 	int thread = take_from(threads), status;
-	if (ptrace(PTRACE_SEIZE, thread, 0, 0))
-		fail("PTRACE_SEIZE");
-	send_to(ready, 1);
+	int is_seized = !ptrace(PTRACE_SEIZE, thread, 0, 0);
+	send_to(ready, is_seized);
+	if (!is_seized)
+		_exit(0);
 	while (waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status)) {
 		if (WSTOPSIG(status) == SIGSEGV) {
 			send_to(go, 0);
@@ -80,7 +81,10 @@ int main(int count, char **arguments)
 	read_pages(base, 0, 4 * MIB);
 	pthread_create(&thread, NULL, reader, NULL);
 	send_to(threads, take_from(go));
-	take_from(ready);
+	if (!take_from(ready)) {
+		printf("right to trace a child's parent\n");
+		return 77;
+	}
 	send_to(events, 0);
 	take_from(go);
 	/* From here on it is the program's own, and open. */
