@@ -1,4 +1,4 @@
-//! How many large pieces to keep in flight on one mount: twice as many, as long as that pays.
+//! How many large pieces to keep in flight on one mount: more, as long as that pays.
 //!
 //! A file system may drop what is read ahead beyond a bound of its own, and what was dropped is read page by page. FUSE does
 //! so while nine of the twelve requests are in flight that it allows by default (`fuse_readahead` in fs/fuse/file.c); other
@@ -6,17 +6,16 @@
 
 use std::time::Duration;
 
-/// Pieces to begin with. Each is two requests of FUSE, and the first of the last one meets eight others: it is not dropped, and
-/// if the second is, it is asked for again as soon as the first has come.
-pub const FEW: usize = 5;
-/// Never more: the memory for them is taken before anything has come in.
-const MOST: usize = 20;
+/// Pieces to begin with: each is two requests of FUSE, so these are never dropped.
+pub const FEW: usize = 4;
+/// Numbers of pieces, and how many times the bandwidth of the number before each must bring. With five the first half of the last
+/// piece meets eight requests of FUSE and is not dropped; the second may be, and is asked for again when the first has come: that
+/// costs processors, and keeps a long path fuller. Never more than the last: the memory for them is taken before anything has come in.
+const STEPS: [(usize, f64); 4] = [(FEW, 0.0), (5, 1.05), (10, 1.15), (20, 1.15)];
 /// The path has room for more as long as those in flight come in so many times the least latency.
 const ROOM: f64 = 2.0;
-/// Growth of bandwidth that is worth twice as many.
-const WORTH: f64 = 1.15;
-/// Pieces that show it, after those that were sent before.
-const SPELL: usize = 16;
+/// Pieces that show it, after those that were sent before: as many come in a whole number of turns, whichever of these are in flight.
+const SPELL: usize = 20;
 /// Bytes after which it is tried anew, from the few on, and how many times as many it is each time.
 const PAUSE: u64 = 2 << 30;
 const LONGER: u64 = 4;
@@ -24,8 +23,9 @@ const LONGER: u64 = 4;
 /// The pieces on one mount. Pure: times come from the caller.
 #[derive(Debug)]
 pub struct Pieces {
-    most: usize,
-    /// Bytes per second with half as many, as long as more are tried.
+    /// Which of [`STEPS`].
+    step: usize,
+    /// Bytes per second with fewer, as long as more are tried.
     surpassed: f64,
     settled: bool,
     spell: Spell,
@@ -48,7 +48,7 @@ struct Spell {
 impl Default for Pieces {
     fn default() -> Self {
         Self {
-            most: FEW,
+            step: 0,
             surpassed: 0.0,
             settled: false,
             spell: Spell::default(),
@@ -62,7 +62,7 @@ impl Default for Pieces {
 impl Pieces {
     /// So many may be in flight.
     pub fn most(&self) -> usize {
-        self.most
+        STEPS[self.step].0
     }
 
     /// A request of any size took so long.
@@ -84,19 +84,19 @@ impl Pieces {
             }
             return;
         }
-        let spell = &mut self.spell;
-        if in_flight * 4 < self.most * 3 {
+        let (most, spell) = (STEPS[self.step].0, &mut self.spell);
+        if in_flight * 4 < most * 3 {
             // The rate is that of a reader who wants less.
             *spell = Spell::default();
             return;
         }
         spell.answers += 1;
-        if spell.answers <= self.most {
+        if spell.answers <= most {
             spell.began = now;
             return;
         }
         spell.bytes += bytes;
-        if spell.answers == self.most + SPELL {
+        if spell.answers == most + SPELL {
             let lasted = now.saturating_sub(spell.began).max(Duration::from_micros(1));
             let rate = spell.bytes as f64 / lasted.as_secs_f64();
             self.steer(rate, lasted / SPELL as u32);
@@ -105,13 +105,13 @@ impl Pieces {
 
     /// By the rate that these have shown, and the time from one answer to the next.
     fn steer(&mut self, rate: f64, each: Duration) {
-        let pays = rate >= self.surpassed * WORTH;
-        let has_room = (each * self.most as u32).as_secs_f64() < self.least.as_secs_f64() * ROOM;
-        self.settled = !pays || !has_room || self.most == MOST;
+        let pays = rate >= self.surpassed * STEPS[self.step].1;
+        let has_room = (each * self.most() as u32).as_secs_f64() < self.least.as_secs_f64() * ROOM;
+        self.settled = !pays || !has_room || self.step + 1 == STEPS.len();
         if !pays {
-            self.most /= 2;
+            self.step -= 1;
         } else if !self.settled {
-            self.most *= 2;
+            self.step += 1;
         }
         (self.surpassed, self.spell) = (rate, Spell::default());
     }
