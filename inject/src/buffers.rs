@@ -219,11 +219,9 @@ impl Header {
 /// `None`: it is not there.
 #[inline(always)]
 fn header_of(message: *const libc::msghdr) -> Option<Header> {
-    // SAFETY: our handler is in place ([`is_nothing_closed`]).
-    let pair = |at: usize| unsafe { peek::pair(message.addr().wrapping_add(at)) };
-    let (name, name_length) = pair(offset_of!(libc::msghdr, msg_name))?;
-    let (parts, count) = pair(offset_of!(libc::msghdr, msg_iov))?;
-    let (control, control_length) = pair(offset_of!(libc::msghdr, msg_control))?;
+    const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_controllen) == 40);
+    // At once: each look is a call. SAFETY: our handler is in place ([`is_nothing_closed`]).
+    let [name, name_length, parts, count, control, control_length] = unsafe { peek::six(message.addr()) }?;
     Some(Header {
         // A length of 32 bits, and padding.
         name: (name as *const c_void, name_length as u32 as usize),

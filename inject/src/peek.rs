@@ -57,6 +57,37 @@ impl Words {
     }
 }
 
+/// Six words in a row, at whatever address.
+///
+/// # Safety
+/// As [`pair`].
+#[inline(always)]
+pub unsafe fn six(address: usize) -> Option<[usize; 6]> {
+    let mut words = [0; 6];
+    // SAFETY: the caller's promise; there is room for so many.
+    let Pair(one, other) = unsafe { load_six(address, &mut words) };
+    (one & other != usize::MAX).then_some(words)
+}
+
+/// # Safety
+/// As [`pair`].
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn load_six(address: usize, words: &mut [usize; 6]) -> Pair {
+    naked_asm!(
+        ".cfi_startproc",
+        "movups xmm0, [rdi]",
+        "movups xmm1, [rdi + 16]",
+        "movups xmm2, [rdi + 32]",
+        "movups [rsi], xmm0",
+        "movups [rsi + 16], xmm1",
+        "movups [rsi + 32], xmm2",
+        "xor eax, eax",
+        "ret",
+        ".cfi_endproc"
+    )
+}
+
 /// # Safety
 /// As [`pair`].
 #[cfg(target_arch = "x86_64")]
@@ -73,7 +104,7 @@ unsafe extern "C" fn load_word(address: usize) -> Pair {
     naked_asm!(".cfi_startproc", "mov rax, [rdi]", "xor edx, edx", "ret", ".cfi_endproc")
 }
 
-/// The failure exit of both, which have changed nothing but the two registers.
+/// The failure exit of all, which have changed nothing but registers that calls may change.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn fail() -> Pair {
@@ -86,13 +117,15 @@ unsafe extern "C" fn fail() -> Pair {
 /// `context` is what the kernel passed to the handler of a fault.
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn recover(context: *mut c_void) -> bool {
-    /// Bytes from the first of two loads to the second one: `mov rax, [rdi]`.
+    /// Bytes from the first of the loads to the second one, `mov rax, [rdi]` or `movups xmm0, [rdi]`, and to the third one,
+    /// behind `movups xmm1, [rdi + 16]`.
     const SECOND: i64 = 3;
+    const THIRD: i64 = SECOND + 4;
     let at = |function: *const ()| function as i64;
-    let (pair, word) = (at(load_pair as *const ()), at(load_word as *const ()));
+    let (pair, word, six) = (at(load_pair as *const ()), at(load_word as *const ()), at(load_six as *const ()));
     // SAFETY: the caller's promise: a ucontext_t.
     let next = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] };
-    let is_ours = [pair, pair + SECOND, word].contains(next);
+    let is_ours = [pair, pair + SECOND, word, six, six + SECOND, six + THIRD].contains(next);
     if is_ours {
         *next = at(fail as *const ());
     }
@@ -103,6 +136,16 @@ pub unsafe fn recover(context: *mut c_void) -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn is_there(address: usize, length: usize) -> bool {
     sys::can_access(address, false) && sys::can_access(address.wrapping_add(length - 1), false)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn load_six(address: usize, words: &mut [usize; 6]) -> Pair {
+    if !is_there(address, size_of_val(words)) {
+        return Pair(usize::MAX, usize::MAX);
+    }
+    // SAFETY: it can be read.
+    *words = unsafe { (address as *const [usize; 6]).read_unaligned() };
+    Pair(0, 0)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -135,13 +178,15 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "assembly")]
     fn what_is_there_is_read_at_any_address() {
-        let bytes: [u8; 24] = core::array::from_fn(|at| at as u8);
+        let bytes: [u8; 56] = core::array::from_fn(|at| at as u8);
         let wanted = |at: usize| usize::from_ne_bytes(core::array::from_fn(|byte| (at + byte) as u8));
         for at in 0..8 {
             let address = bytes.as_ptr().addr() + at;
             // SAFETY: they are there.
             assert_eq!(unsafe { pair(address) }, Some((wanted(at), wanted(at + 8))));
             assert_eq!(word(address), Some(wanted(at)));
+            // SAFETY: as above.
+            assert_eq!(unsafe { six(address) }, Some(core::array::from_fn(|word| wanted(at + 8 * word))));
         }
         assert_eq!(word(8), None, "no handler is in place: the kernel tells");
     }

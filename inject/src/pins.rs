@@ -29,6 +29,9 @@ static PINNED: AtomicU32 = AtomicU32::new(0);
 /// Pins of everything: each is taken by one exchange, and given back by a store. 0: free, else a [`Frame`].
 static WHOLES: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 
+/// Bytes, about, of the frames that are told apart by their places.
+const FRAME: usize = 64;
+
 /// Those for which no place was left.
 static MORE_WHOLES: AtomicU32 = AtomicU32::new(0);
 
@@ -83,14 +86,15 @@ pub fn pin(start: usize, end: usize) -> Pin {
 /// see [`crate::registry::await_turns`].
 pub fn everything(Frame(frame): Frame) -> (Pin, bool) {
     let era = ERA.load(Relaxed);
-    let mut places = WHOLES.iter();
-    let left = places.find(|place| frame != Frame::ANY.0 && place.load(Relaxed) == frame);
-    if let Some(place) = left {
-        return (Pin { kind: Kind::Whole(place), era }, true);
-    }
-    for place in &WHOLES {
-        if place.load(Relaxed) == 0 && place.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() {
-            return (Pin { kind: Kind::Whole(place), era }, false);
+    // A frame looks for its place in the same order each time, and so finds first what it has left behind.
+    let first = frame / FRAME;
+    for place in (0..WHOLES.len()).filter_map(|next| WHOLES.get(first.wrapping_add(next) % WHOLES.len())) {
+        match place.load(Relaxed) {
+            left if left == frame && frame != Frame::ANY.0 => return (Pin { kind: Kind::Whole(place), era }, true),
+            0 if place.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() => {
+                return (Pin { kind: Kind::Whole(place), era }, false);
+            }
+            _ => {}
         }
     }
     MORE_WHOLES.fetch_add(1, SeqCst);
