@@ -1,6 +1,6 @@
 /* Expected: while other threads read the same mappings over and over, so that pages behind them are closed again, no
  * call stops short, and no datagram is lost.
- * @counter lifted_for_calls 100 */
+ * @counter lifted_for_calls 10 */
 #include "hostile.h"
 
 static volatile unsigned char *base, *own;
