@@ -17,7 +17,7 @@ use nix::unistd::getppid;
 use crate::lmdb::Location;
 use crate::patience;
 
-/// Holds the process id of the parent, so that it means nothing to anyone but its child.
+/// Holds the process id of the parent: a child whose parent has gone does nothing, rather than begin as a parent itself.
 const PARENT: &str = "PRECACHE_LMDB_PARENT";
 
 /// Runs `work`, which walks `database`, in a child process; the exit code is the child's.
@@ -28,7 +28,10 @@ pub fn isolated(database: &Path, work: impl FnOnce() -> anyhow::Result<ExitCode>
     if is_child() {
         // A parent that is killed cannot stop a walk that nobody waits for any more.
         set_pdeathsig(Signal::SIGTERM).context("cannot ask to die with the parent process")?;
-        anyhow::ensure!(is_child(), "the process that wanted this walk is gone");
+        anyhow::ensure!(
+            env::var(PARENT).is_ok_and(|parent| parent == getppid().to_string()),
+            "the process that wanted this walk is gone (or {PARENT} is set, which only this program sets: unset it)"
+        );
         // The crash is reported by the parent; a core file of a database mapping helps nobody.
         setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot turn core files off")?;
         patience::limit().context("cannot ask for an end to walks in circles")?;
@@ -54,9 +57,9 @@ pub fn start(database: &Path, stdout: Stdio) -> anyhow::Result<ExitCode> {
     outcome(status, database)
 }
 
-/// Whether this process is such a child.
+/// Whether this process was started as such a child, be its parent alive or not.
 pub fn is_child() -> bool {
-    env::var(PARENT).is_ok_and(|parent| parent == getppid().to_string())
+    env::var_os(PARENT).is_some()
 }
 
 fn outcome(status: ExitStatus, database: &Path) -> anyhow::Result<ExitCode> {

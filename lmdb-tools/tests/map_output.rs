@@ -130,7 +130,7 @@ fn interrupted(db: &Path, output: &Path, end: End) -> std::process::ExitStatus {
     let mut tool = tool();
     tool.args(["lmdb", "map", db.to_str().unwrap(), "-o", output.to_str().unwrap()]);
     let mut tool = tool.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
-    while !has_begun_to_write(&tool) {
+    while !has_begun_to_write(&tool, output.parent().unwrap()) {
         assert!(tool.try_wait().unwrap().is_none(), "over before it could be interrupted");
         std::thread::yield_now();
     }
@@ -141,10 +141,13 @@ fn interrupted(db: &Path, output: &Path, end: End) -> std::process::ExitStatus {
     status
 }
 
-/// Some of the map is written: the program has a regular file open that is not empty.
-fn has_begun_to_write(tool: &Child) -> bool {
-    let open = fs::read_dir(format!("/proc/{}/fd", tool.id())).into_iter().flatten().flatten();
-    open.filter_map(|entry| fs::metadata(entry.path()).ok()).any(|file| file.is_file() && file.len() > 0)
+/// Some of the map is written: the program has a file in this directory open, by name or without one, that is not empty.
+fn has_begun_to_write(tool: &Child, directory: &Path) -> bool {
+    let open =
+        fs::read_dir(format!("/proc/{}/fd", tool.id())).into_iter().flatten().flatten().map(|entry| entry.path());
+    open.filter(|entry| fs::read_link(entry).is_ok_and(|path| path.starts_with(directory)))
+        .filter_map(|entry| fs::metadata(entry).ok())
+        .any(|file| file.is_file() && file.len() > 0)
 }
 
 /// A database on storage so slow that its map is never complete in time.
@@ -168,6 +171,30 @@ fn nothing_is_left_of_a_map_whose_maker_is_ended() {
         assert_eq!(status.signal(), Some(signal as i32));
         assert_eq!(names(out.path()), [].into(), "{signal}");
     }
+}
+
+/// One that is ended before its child has looked for it leaves a child that must not take itself for a parent.
+#[test]
+fn a_child_whose_parent_has_gone_makes_no_map() {
+    if !have_py_lmdb() {
+        return;
+    }
+    let dir = directory();
+    let db = dir.path().join("db");
+    make(&db, 10, 10, false);
+    let out = directory();
+    let map = out.path().join("map");
+    // Not the parent of what this test starts.
+    let gone = std::os::unix::process::parent_id().to_string();
+    let mut orphan = tool();
+    orphan.args(["lmdb", "map", db.to_str().unwrap(), "-o", map.to_str().unwrap()]).env("PRECACHE_LMDB_PARENT", gone);
+    let output = orphan.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("the process that wanted this walk is gone"),
+        "{output:?}"
+    );
+    assert_eq!(names(out.path()), [].into());
 }
 
 /// slowfs has no files without a name: there the map has one while it is made, which only SIGKILL can leave behind.
