@@ -21,13 +21,15 @@ pub struct Slow {
     pub willneed: bool,
     /// Whether a file's pages stay cached when it is opened again; FUSE drops them by default.
     pub keep_cache: bool,
+    /// Background requests in flight (`max_background`); none for what the kernel has, 12.
+    pub background: Option<u16>,
     /// As slowfs takes them: `stall:5s@1M`.
     pub faults: Vec<String>,
 }
 
 impl Slow {
     pub fn new(latency: Duration, bandwidth: u64) -> Self {
-        Self { latency, bandwidth, willneed: true, keep_cache: true, faults: Vec::new() }
+        Self { latency, bandwidth, willneed: true, keep_cache: true, background: None, faults: Vec::new() }
     }
 
     /// As fast as it can be.
@@ -47,7 +49,8 @@ impl Slow {
     pub fn label(&self) -> String {
         let milliseconds = self.latency.as_secs_f64() * 1e3;
         let willneed = if self.willneed { "" } else { ", --no-willneed" };
-        format!("slowfs {milliseconds} ms, {} MB/s{willneed}", self.bandwidth / 1_000_000)
+        let background = self.background.map(|most| format!(", --max-background {most}")).unwrap_or_default();
+        format!("slowfs {milliseconds} ms, {} MB/s{willneed}{background}", self.bandwidth / 1_000_000)
     }
 
     fn arguments(&self) -> Vec<String> {
@@ -58,6 +61,7 @@ impl Slow {
         ];
         words.extend(self.keep_cache.then(|| "--keep-cache".into()));
         words.extend((!self.willneed).then(|| "--no-willneed".into()));
+        words.extend(self.background.map(|most| format!("--max-background={most}")));
         words.extend(self.faults.iter().map(|fault| format!("--fault={fault}")));
         words
     }

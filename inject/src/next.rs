@@ -6,12 +6,21 @@
 #[cfg(feature = "preload")]
 use crate::interpose::memory::preserving_errno;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ptr::NonNull;
+use core::mem;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
 unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
+    fn dlvsym(handle: *mut c_void, symbol: *const c_char, version: *const c_char) -> *mut c_void;
 }
+
+pub type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+
+/// The dlsym(3) that ours stands in front of. Found by its version: the name alone would be bound to ours.
+static DLSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// Since the functions of libdl are libc's own, as this library takes them to be.
+const VERSION: &CStr = c"GLIBC_2.34";
 
 /// `RTLD_NEXT`: the next object after ours in search order (dlsym(3)).
 const NEXT: *mut c_void = -1isize as *mut c_void;
@@ -68,7 +77,7 @@ impl Next {
         let (prefix, rest) = if self.name[0] == MARK { (PREFIX, &self.name[1..]) } else { (&[][..], &self.name[..]) };
         whole.iter_mut().zip(prefix.iter().chain(rest)).for_each(|(to, from)| *to = *from);
         // SAFETY: a C string and a handle that dlsym(3) defines.
-        let address = unsafe { dlsym(NEXT, whole.as_ptr().cast()) };
+        let address = dlsym().map_or(ptr::null_mut(), |dlsym| unsafe { dlsym(NEXT, whole.as_ptr().cast()) });
         self.address.store(address, Release);
         if address.is_null() {
             // SAFETY: the calling thread's own errno (errno(3)).
@@ -78,26 +87,58 @@ impl Next {
     }
 }
 
+/// The next dlsym(3), which sees who calls it; `None` in a C library that has it under no such version.
+pub extern "C" fn dlsym() -> Option<Dlsym> {
+    let mut address = DLSYM.load(Acquire);
+    if address.is_null() {
+        // SAFETY: C strings and a handle that dlsym(3) defines.
+        address = unsafe { dlvsym(NEXT, c"dlsym".as_ptr(), VERSION.as_ptr()) };
+        DLSYM.store(address, Release);
+    }
+    // SAFETY: dlsym(3) has this type in every libc, and null is `None` (the null pointer optimization of function pointers).
+    unsafe { mem::transmute::<*mut c_void, Option<Dlsym>>(address) }
+}
+
+#[cfg(feature = "preload")]
+unsafe extern "C" {
+    #[link_name = "__start_precache_next"]
+    static FIRST: u8;
+    #[link_name = "__stop_precache_next"]
+    static END: u8;
+    #[link_name = "__ehdr_start"]
+    static BEGIN: u8;
+}
+
+#[cfg(feature = "preload")]
+fn all() -> &'static [Next] {
+    let (first, end) = ((&raw const FIRST).cast::<Next>(), (&raw const END).cast::<Next>());
+    // SAFETY: the linker's names for the two ends of the section, in which `interpose!` puts these one behind the other,
+    // and nobody else puts anything.
+    unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
+}
+
 /// Looks up all of them: dlsym takes the loader's lock, which a signal handler that calls one of our functions first may
 /// have interrupted.
 #[cfg(feature = "preload")]
 pub fn look_up_all() {
-    unsafe extern "C" {
-        #[link_name = "__start_precache_next"]
-        static FIRST: u8;
-        #[link_name = "__stop_precache_next"]
-        static END: u8;
-    }
-    let (first, end) = ((&raw const FIRST).cast::<Next>(), (&raw const END).cast::<Next>());
-    // SAFETY: the linker's names for the two ends of the section, in which `interpose!` puts these one behind the other,
-    // and nobody else puts anything.
-    let all = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
     // The program begins with the errno that it has without us.
     preserving_errno(|| {
-        for next in all {
+        for next in all() {
             next.look_up();
         }
     });
+}
+
+/// Whether one of our functions stands in front of what is there.
+#[cfg(feature = "preload")]
+pub fn is_behind_ours(address: *mut c_void) -> bool {
+    all().iter().any(|next| next.address.load(Relaxed) == address)
+}
+
+/// Whether a function is ours: code lies between the header of an ELF file and its data, as linkers place them.
+#[cfg(feature = "preload")]
+pub fn is_ours(function: *mut c_void) -> bool {
+    ((&raw const BEGIN).addr()..(&raw const FIRST).addr()).contains(&function.addr())
 }
 
 static SIGACTION: Next = Next::new(c"sigaction");

@@ -20,20 +20,32 @@ const BAR: f64 = 1.05;
 const COMMON_BANDWIDTH: u64 = 400 * MEGA;
 const MEGA: u64 = 1_000_000;
 
+/// As many background requests as a client of remote storage asks FUSE for (JuiceFS, pkg/fuse/fuse.go), on the path that what
+/// the kernel allows by itself does not fill: 12, and read-ahead is dropped from 9 on.
+const BACKGROUND: u16 = 50;
+
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for willneed in [true, false] {
         for latency in LATENCIES {
             for bandwidth in BANDWIDTHS {
-                let slow = Slow { willneed, ..Slow::new(latency, bandwidth) };
-                let (micros, megabytes) = (latency.as_micros(), bandwidth / MEGA);
-                let name = format!("sequential-{micros}us-{megabytes}MB{}", if willneed { "" } else { "-no-willneed" });
-                let subject = format!("sequential, cold, {}", slow.label());
-                cases.push(Case::new(name, subject, move |bench, subject| judge(bench, subject, &slow)));
+                cases.push(case(Slow { willneed, ..Slow::new(latency, bandwidth) }));
             }
         }
     }
+    let [.., longest] = LATENCIES;
+    let [.., fastest] = BANDWIDTHS;
+    cases.push(case(Slow { background: Some(BACKGROUND), ..Slow::new(longest, fastest) }));
     cases
+}
+
+fn case(slow: Slow) -> Case {
+    let (micros, megabytes) = (slow.latency.as_micros(), slow.bandwidth / MEGA);
+    let willneed = if slow.willneed { "" } else { "-no-willneed" };
+    let background = slow.background.map(|most| format!("-background-{most}")).unwrap_or_default();
+    let name = format!("sequential-{micros}us-{megabytes}MB{willneed}{background}");
+    let subject = format!("sequential, cold, {}", slow.label());
+    Case::new(name, subject, move |bench, subject| judge(bench, subject, &slow))
 }
 
 fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> {

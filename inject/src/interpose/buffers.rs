@@ -197,18 +197,36 @@ buffer_list! {
     fn vmsplice(usize, flags: c_uint);
 }
 
-/// Calls that copy between this process and another, or itself: `process` is asked for its own part alone, but what it
-/// names of this process is open too.
+type ProcessCopy =
+    unsafe extern "C" fn(libc::pid_t, *const libc::iovec, c_ulong, *const libc::iovec, c_ulong, c_ulong) -> isize;
+
+/// Copies between this process and another, or itself: `process` is asked for its own part alone, but what it names of
+/// this process is open too.
+///
+/// # Safety
+/// As for process_vm_readv(2).
+#[inline(never)] // One copy is enough for both.
+unsafe fn copy(
+    next: ProcessCopy,
+    process: libc::pid_t,
+    (local, local_count): (*const libc::iovec, c_ulong),
+    (remote, remote_count): (*const libc::iovec, c_ulong),
+    flags: c_ulong,
+) -> isize {
+    let own = if process == crate::sys::process() { remote_count as usize } else { 0 };
+    let buffers = Buffers::lists((local, local_count as usize), (remote, own));
+    // SAFETY: the program's own call.
+    with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
+}
+
 macro_rules! process_copy {
     ($($(#[$doc:meta])* fn $name:ident;)*) => {$(
         interpose! {
             $(#[$doc])*
             fn $name(process: libc::pid_t, local: *const libc::iovec, local_count: c_ulong, remote: *const libc::iovec,
                 remote_count: c_ulong, flags: c_ulong) -> isize; missing -1; |next| {
-                let own = if process == crate::sys::process() { remote_count as usize } else { 0 };
-                let buffers = Buffers::lists((local, local_count as usize), (remote, own));
                 // SAFETY: the program's own call.
-                with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
+                unsafe { copy(next, process, (local, local_count), (remote, remote_count), flags) }
             }
         }
     )*};

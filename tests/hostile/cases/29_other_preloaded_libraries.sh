@@ -1,5 +1,5 @@
 # Expected: other preloaded libraries, before and after ours, whose constructors, allocators and interposers map and read
-# the file before anybody else, work as they do alone; so does a library that is loaded and closed later. A program is
+# the file before anybody else, or that look up what they pass calls on to in the C library, work as they do alone; so does a library that is loaded and closed later. A program is
 # accelerated whose own libraries, which are initialized before all preloaded ones, handle SIGSEGV, in whatever way they
 # set that.
 # @counter active_readers 4
@@ -46,6 +46,21 @@ void *calloc(size_t count, size_t size)
 		(void)base[(count * 4096 * 77) % length];
 	return next(count, size);
 }
+/* Passes on to what it finds in the C library itself. */
+ssize_t pread(int file, void *to, size_t size, off_t at)
+{
+	static ssize_t (*next)(int, void *, size_t, off_t);
+	static int depth;
+	if (depth++) {
+		write(1, "it was passed on to itself\n", 27);
+		_exit(1);
+	}
+	if (!next)
+		next = dlsym(dlopen("libc.so.6", RTLD_LAZY), "pread");
+	ssize_t got = next(file, to, size, at);
+	depth--;
+	return got;
+}
 __attribute__((constructor)) static void early(void)
 {
 	const char *name = getenv("HOSTILE_DATA");
@@ -55,7 +70,9 @@ __attribute__((constructor)) static void early(void)
 		return;
 	length = status.st_size;
 	base = mmap(NULL, length, PROT_READ, MAP_SHARED, file, 0);
-	char text[64];
+	char text[64], first;
+	if (pread(file, &first, 1, 0) != 1)
+		return;
 	snprintf(text, sizeof text, "constructor: %x\n", read_it());
 	write(1, text, strlen(text));
 }
