@@ -16,11 +16,27 @@ unsafe extern "C" {
 
 pub type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-/// The dlsym(3) that ours stands in front of. Found by its version: the name alone would be bound to ours.
+/// libc's own dlsym(3), which sees who calls it. Found by its version: the name alone would be bound to ours, and that of
+/// another preloaded library would be the one that is seen.
 static DLSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Since the functions of libdl are libc's own, as this library takes them to be.
 const VERSION: &CStr = c"GLIBC_2.34";
+
+/// Functions that were other ones once, and the version of those that programs are linked to. For `RTLD_NEXT` glibc 2.34 and
+/// 2.35 give the first (bug 14932): a `realpath` that has no room of its own, a `posix_spawn` that has scripts run by sh.
+#[cfg(target_arch = "x86_64")]
+const CHANGED: [([u8; 13], [u8; 11]); 5] = [
+    (*b"realpath\0\0\0\0\0", *b"GLIBC_2.3\0\0"),
+    (*b"posix_spawn\0\0", *b"GLIBC_2.15\0"),
+    (*b"posix_spawnp\0", *b"GLIBC_2.15\0"),
+    (*b"lio_listio\0\0\0", *b"GLIBC_2.4\0\0"),
+    (*b"lio_listio64\0", *b"GLIBC_2.4\0\0"),
+];
+
+/// The version that they, as all that glibc had when it came to x86-64, began with.
+#[cfg(target_arch = "x86_64")]
+const FIRST_VERSION: &[u8; 12] = b"GLIBC_2.2.5\0";
 
 /// `RTLD_NEXT`: the next object after ours in search order (dlsym(3)).
 const NEXT: *mut c_void = -1isize as *mut c_void;
@@ -61,7 +77,7 @@ impl Next {
             (from, to) = (from + 1, to + 1);
         }
         assert!(own[NAME - 1] == 0, "there is room for the zero byte");
-        Self { address: AtomicPtr::new(core::ptr::null_mut()), name: own }
+        Self { address: AtomicPtr::new(ptr::null_mut()), name: own }
     }
 
     /// Its address; `None` when no library has it: errno then is ENOSYS, as of a call that the kernel lacks.
@@ -70,14 +86,23 @@ impl Next {
         NonNull::new(self.address.load(Acquire)).or_else(|| self.look_up())
     }
 
+    /// Its whole name, and zero bytes.
+    #[inline(never)] // One copy is enough for both who ask.
+    fn name(&self) -> [u8; PREFIX.len() + NAME] {
+        let mut whole = [0; PREFIX.len() + NAME];
+        let (prefix, rest) = if self.name[0] == MARK { (PREFIX, &self.name[1..]) } else { (&[][..], &self.name[..]) };
+        whole.iter_mut().zip(prefix.iter().chain(rest)).for_each(|(to, from)| *to = *from);
+        whole
+    }
+
     #[cold]
     #[inline(never)] // One copy is enough for all who ask.
     fn look_up(&self) -> Option<NonNull<c_void>> {
-        let mut whole = [0u8; PREFIX.len() + NAME];
-        let (prefix, rest) = if self.name[0] == MARK { (PREFIX, &self.name[1..]) } else { (&[][..], &self.name[..]) };
-        whole.iter_mut().zip(prefix.iter().chain(rest)).for_each(|(to, from)| *to = *from);
+        let name = self.name();
         // SAFETY: a C string and a handle that dlsym(3) defines.
-        let address = dlsym().map_or(ptr::null_mut(), |dlsym| unsafe { dlsym(NEXT, whole.as_ptr().cast()) });
+        let address = libc_dlsym().map_or(ptr::null_mut(), |dlsym| unsafe { dlsym(NEXT, name.as_ptr().cast()) });
+        #[cfg(target_arch = "x86_64")]
+        let address = newest(&name, address);
         self.address.store(address, Release);
         if address.is_null() {
             // SAFETY: the calling thread's own errno (errno(3)).
@@ -87,8 +112,17 @@ impl Next {
     }
 }
 
-/// The next dlsym(3), which sees who calls it; `None` in a C library that has it under no such version.
-pub extern "C" fn dlsym() -> Option<Dlsym> {
+/// What programs are linked to, where `address` is that of a function's first version.
+#[cfg(target_arch = "x86_64")]
+fn newest(name: &[u8], address: *mut c_void) -> *mut c_void {
+    let Some((_, version)) = CHANGED.iter().find(|(changed, _)| name.starts_with(changed)) else { return address };
+    // SAFETY: C strings and a handle that dlsym(3) defines.
+    let of = |version: &[u8]| unsafe { dlvsym(NEXT, name.as_ptr().cast(), version.as_ptr().cast()) };
+    if address == of(FIRST_VERSION) { of(version) } else { address }
+}
+
+/// libc's dlsym(3); `None` in a C library that has it under no such version.
+fn libc_dlsym() -> Option<Dlsym> {
     let mut address = DLSYM.load(Acquire);
     if address.is_null() {
         // SAFETY: C strings and a handle that dlsym(3) defines.
@@ -129,10 +163,16 @@ pub fn look_up_all() {
     });
 }
 
-/// Whether one of our functions stands in front of what is there.
+/// Whether our function of this name stands in front of what was found: another library may stand in between.
+///
+/// # Safety
+/// `name` is a C string.
 #[cfg(feature = "preload")]
-pub fn is_behind_ours(address: *mut c_void) -> bool {
-    all().iter().any(|next| next.address.load(Relaxed) == address)
+pub unsafe fn is_behind_ours(name: *const c_char, found: NonNull<c_void>) -> bool {
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes_with_nul();
+    let may_be = |next: &Next| [ptr::null_mut(), found.as_ptr()].contains(&next.address.load(Acquire));
+    all().iter().any(|next| may_be(next) && next.name().starts_with(name) && next.address() == Some(found))
 }
 
 /// Whether a function is ours: code lies between the header of an ELF file and its data, as linkers place them.
@@ -148,7 +188,7 @@ pub type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut li
 /// The next `sigaction`. Looked up before the handler is installed, so that signal context finds it ready.
 pub fn sigaction() -> Option<Sigaction> {
     // SAFETY: sigaction(3) has this type in every libc.
-    SIGACTION.address().map(|address| unsafe { core::mem::transmute::<NonNull<c_void>, Sigaction>(address) })
+    SIGACTION.address().map(|address| unsafe { mem::transmute::<NonNull<c_void>, Sigaction>(address) })
 }
 
 /// Defines `NEXT`, the next function of this name.
@@ -202,5 +242,28 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { *errno() }, libc::ENOSYS);
         assert!(Next::new(c"pthread_attr_setsigmask_np").address().is_some());
+    }
+
+    /// Against the versions that this test itself is linked to.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    #[cfg_attr(miri, ignore = "looks into libc")]
+    fn of_functions_that_have_changed_the_newest_is_found() {
+        let linked = [
+            libc::realpath as *const () as *mut c_void,
+            libc::posix_spawn as *const () as *mut c_void,
+            libc::posix_spawnp as *const () as *mut c_void,
+            libc::lio_listio as *const () as *mut c_void,
+        ];
+        for ((name, _), linked) in CHANGED.iter().zip(linked) {
+            // SAFETY: C strings and a handle that dlsym(3) defines.
+            let first = unsafe { dlvsym(NEXT, name.as_ptr().cast(), FIRST_VERSION.as_ptr().cast()) };
+            assert!(!first.is_null() && first != linked, "{name:?} has changed");
+            assert_eq!(newest(name, first), linked);
+            assert_eq!(newest(name, linked), linked);
+        }
+        let others = ptr::dangling_mut();
+        assert_eq!(newest(b"realpath\0\0\0\0\0", others), others, "another library's");
+        assert_eq!(newest(b"write\0", others), others);
     }
 }

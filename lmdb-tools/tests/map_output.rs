@@ -143,9 +143,10 @@ fn interrupted(db: &Path, output: &Path, end: End) -> std::process::ExitStatus {
 
 /// Some of the map is written: the program has a file in this directory open, by name or without one, that is not empty.
 fn has_begun_to_write(tool: &Child, directory: &Path) -> bool {
+    let directory = directory.canonicalize().unwrap();
     let open =
         fs::read_dir(format!("/proc/{}/fd", tool.id())).into_iter().flatten().flatten().map(|entry| entry.path());
-    open.filter(|entry| fs::read_link(entry).is_ok_and(|path| path.starts_with(directory)))
+    open.filter(|entry| fs::read_link(entry).is_ok_and(|path| path.starts_with(&directory)))
         .filter_map(|entry| fs::metadata(entry).ok())
         .any(|file| file.is_file() && file.len() > 0)
 }

@@ -163,6 +163,10 @@ int posix_memalign(void **to, size_t alignment, size_t size)
  * allocator of the program's may take the very lock that is looked for. */
 static void *next(const char *name, void **place)
 {
+	/* By its version: another library's dlsym would be the one that is seen to call. */
+	static void *(*libc_dlsym)(void *, const char *);
+	if (!libc_dlsym)
+		libc_dlsym = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	if (!found) {
 #if defined(__x86_64__)
@@ -171,7 +175,7 @@ static void *next(const char *name, void **place)
 			found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
 		else
 #endif
-			found = dlsym(RTLD_NEXT, name);
+			found = libc_dlsym(RTLD_NEXT, name);
 		__atomic_store_n(place, found, __ATOMIC_RELAXED);
 	}
 	return found;

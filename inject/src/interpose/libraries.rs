@@ -1,14 +1,16 @@
 //! dlopen(3) and dlmopen(3), for libraries whose calls go past ours to the C library that they bind themselves to
 //! (`RTLD_DEEPBIND`) or that is loaded for them alone (another namespace): what they hand to the kernel, unmap or protect
 //! nobody sees; and dlsym(3), for those that look the C library's functions up in it by their names. The loader looks at who
-//! calls these: they are passed on by a jump.
+//! calls these: they are passed on by a jump, but for a look into one library, which is the same for all.
 
 use crate::next::Next;
 #[cfg(feature = "preload")]
-use crate::next::{dlsym as next_dlsym, is_behind_ours, is_ours};
+use crate::next::{Dlsym, is_behind_ours, is_ours};
 use crate::past_libc;
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::{self, NonNull};
+#[cfg(feature = "preload")]
+use core::{ffi::c_char, mem};
 use precache_contract::segment::Refusal;
 
 /// The next function's address, when what it is to load has been looked at.
@@ -28,19 +30,28 @@ extern "C" fn before_dlmopen(namespace: c_long, _path: usize, flags: c_int) -> *
     before(&DLMOPEN, namespace != 0 || flags & libc::RTLD_DEEPBIND != 0)
 }
 
-/// What a library has under a name; where one of our functions stands in front of that, ours. Not where another preloaded
-/// library stands in between: it may be the one that looks for what it is to pass calls on to.
 #[cfg(feature = "preload")]
-unsafe extern "C" fn find(library: *mut c_void, name: *const core::ffi::c_char) -> *mut c_void {
-    let Some(dlsym) = next_dlsym() else { return ptr::null_mut() };
+extern "C" fn before_dlsym() -> *mut c_void {
+    before(&DLSYM, false)
+}
+
+/// What a library has under a name; where our function of this name stands in front of just that, ours. Not where another
+/// preloaded library stands in between: it may be the one that looks for what it is to pass calls on to.
+#[cfg(feature = "preload")]
+unsafe extern "C" fn find(library: *mut c_void, name: *const c_char) -> *mut c_void {
+    let Some(next) = DLSYM.address() else { return ptr::null_mut() };
+    // SAFETY: dlsym(3) has this type in every libc.
+    let dlsym = unsafe { mem::transmute::<NonNull<c_void>, Dlsym>(next) };
     // SAFETY: the caller's own arguments.
-    let found = unsafe { dlsym(library, name) };
-    if found.is_null() || !is_behind_ours(found) {
-        return found;
+    let Some(found) = NonNull::new(unsafe { dlsym(library, name) }) else { return ptr::null_mut() };
+    // SAFETY: a name under which something was found.
+    let is_behind = || unsafe { is_behind_ours(name, found) } || cfg!(feature = "sabotage-ours-whoever-looks");
+    if cfg!(feature = "sabotage-looked-up-past-us") || !is_behind() {
+        return found.as_ptr();
     }
-    // SAFETY: the name has just been found.
+    // SAFETY: as above.
     let first = unsafe { dlsym(libc::RTLD_DEFAULT, name) };
-    if is_ours(first) { first } else { found }
+    if is_ours(first) { first } else { found.as_ptr() }
 }
 
 macro_rules! passed_on {
@@ -93,5 +104,5 @@ passed_on! {
     #[cfg(feature = "preload")]
     /// dlsym(3). `RTLD_DEFAULT` is 0, `RTLD_NEXT` -1: their answers depend on who asks, and have ours in them. What is neither
     /// is a library.
-    fn dlsym after next_dlsym unless "lea rax, [rdi + 1]", "cmp rax, 1", "ja {instead}" => find;
+    fn dlsym after before_dlsym as DLSYM = c"dlsym" unless "lea rax, [rdi + 1]", "cmp rax, 1", "ja {instead}" => find;
 }

@@ -5,6 +5,7 @@ use crate::arming::{ForCall, prepare_for_call};
 use crate::buffers::Buffers;
 use crate::interpose;
 use core::ffi::{c_int, c_uint, c_void};
+use core::mem;
 use core::ptr::null;
 
 /// Has what an address lies in, or goes to, out of the way while this exists. Its length may be told where there is no memory.
@@ -16,13 +17,34 @@ fn hold(address: *const c_void, length: *const c_uint) -> Option<ForCall> {
     if buffers.may_be_armed() { prepare_for_call(&buffers) } else { None }
 }
 
+/// A call with a buffer and an address, by its arguments: one that is not there is not looked at, nor is the upper half of a
+/// register that holds an `int` (System V ABI, 3.2.3; AAPCS64, 6.8.2).
+type Addressed = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> isize;
+
+/// # Safety
+/// `next` is a function that takes these arguments, or the first six of them, and a buffer and its length second and third.
+#[inline(never)] // One copy is enough for all.
+unsafe fn with_address(
+    next: *const c_void,
+    arguments: [usize; 7],
+    address: *const c_void,
+    length: *const c_uint,
+) -> isize {
+    let _held = hold(address, length);
+    // SAFETY: the caller's promise.
+    let next = unsafe { mem::transmute::<*const c_void, Addressed>(next) };
+    let [socket, buffer, size, a, b, c, d] = arguments;
+    // SAFETY: the program's own call.
+    with_buffer(buffer as *const c_void, size, move || unsafe { next(socket, buffer, size, a, b, c, d) })
+}
+
 interpose! {
     /// sendto(2).
     fn sendto(socket: c_int, buffer: *const c_void, length: usize, flags: c_int, to: *const c_void, to_length: c_uint) -> isize;
     missing -1; |next| {
-        let _held = hold(to, null());
-        // SAFETY: the program's own call.
-        with_buffer(buffer, length, move || unsafe { next(socket, buffer, length, flags, to, to_length) })
+        let arguments = [socket as usize, buffer as usize, length, flags as usize, to as usize, to_length as usize, 0];
+        // SAFETY: sendto(2) takes these.
+        unsafe { with_address(next as *const c_void, arguments, to, null()) }
     }
 }
 
@@ -30,9 +52,9 @@ interpose! {
     /// recvfrom(2).
     fn recvfrom(socket: c_int, buffer: *mut c_void, length: usize, flags: c_int, from: *mut c_void, from_length: *mut c_uint) -> isize;
     missing -1; |next| {
-        let _held = hold(from, from_length);
-        // SAFETY: the program's own call.
-        with_buffer(buffer, length, move || unsafe { next(socket, buffer, length, flags, from, from_length) })
+        let arguments = [socket as usize, buffer as usize, length, flags as usize, from as usize, from_length as usize, 0];
+        // SAFETY: recvfrom(2) takes these.
+        unsafe { with_address(next as *const c_void, arguments, from, from_length) }
     }
 }
 
@@ -40,9 +62,9 @@ interpose! {
     /// recvfrom(2) with a check of the buffer's size (`_FORTIFY_SOURCE`).
     fn __recvfrom_chk(socket: c_int, buffer: *mut c_void, length: usize, size: usize, flags: c_int, from: *mut c_void,
         from_length: *mut c_uint) -> isize; missing -1; |next| {
-        let _held = hold(from, from_length);
-        // SAFETY: the program's own call.
-        with_buffer(buffer, length, move || unsafe { next(socket, buffer, length, size, flags, from, from_length) })
+        let arguments = [socket as usize, buffer as usize, length, size, flags as usize, from as usize, from_length as usize];
+        // SAFETY: recvfrom(2), with a size after the length.
+        unsafe { with_address(next as *const c_void, arguments, from, from_length) }
     }
 }
 

@@ -13,7 +13,7 @@ static void *found(void *library, const char *name)
 {
 	void *function = dlsym(library, name);
 	if (!function) {
-		/* What puts is may have to be looked up first. */
+		/* The next dlsym, the detector's for puts, gives the text's memory back. */
 		char text[4096];
 		snprintf(text, sizeof text, "%s", dlerror());
 		puts(text);

@@ -1,7 +1,7 @@
 # Expected: other preloaded libraries, before and after ours, whose constructors, allocators and interposers map and read
-# the file before anybody else, or that look up what they pass calls on to in the C library, work as they do alone; so does a library that is loaded and closed later. A program is
-# accelerated whose own libraries, which are initialized before all preloaded ones, handle SIGSEGV, in whatever way they
-# set that.
+# the file before anybody else, that look up what they pass calls on to in the C library, or that answer dlsym themselves,
+# work as they do alone; so does a library that is loaded and closed later. A program is accelerated whose own libraries,
+# which are initialized before all preloaded ones, handle SIGSEGV, in whatever way they set that.
 # @counter active_readers 4
 set -e
 data=$1
@@ -46,17 +46,15 @@ void *calloc(size_t count, size_t size)
 		(void)base[(count * 4096 * 77) % length];
 	return next(count, size);
 }
-/* Passes on to what it finds in the C library itself. */
+/* Passes on to what it finds in the C library itself, each time anew. */
 ssize_t pread(int file, void *to, size_t size, off_t at)
 {
-	static ssize_t (*next)(int, void *, size_t, off_t);
-	static int depth;
+	static __thread int depth;
 	if (depth++) {
 		write(1, "it was passed on to itself\n", 27);
 		_exit(1);
 	}
-	if (!next)
-		next = dlsym(dlopen("libc.so.6", RTLD_LAZY), "pread");
+	ssize_t (*next)(int, void *, size_t, off_t) = dlsym(dlopen("libc.so.6", RTLD_LAZY), "pread");
 	ssize_t got = next(file, to, size, at);
 	depth--;
 	return got;
@@ -84,12 +82,16 @@ __attribute__((destructor)) static void late(void)
 }
 C
 cat > main.c <<'C'
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 int main(int count, char **arguments)
 {
+	char byte;
 	free(calloc(3, 5));
+	printf("pread %zd\n", pread(fileno(fopen("/dev/zero", "r")), &byte, 1, 0));
 	if (count > 1) {
 		void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
 		printf("loaded %d\n", library != NULL);
@@ -109,6 +111,41 @@ LD_PRELOAD="$ours:$PWD/other.so" ./main
 printf x > "$HOSTILE_RENDEZVOUS/reached"; head -c1 "$HOSTILE_RENDEZVOUS/go" > /dev/null
 LD_PRELOAD="$PWD/other.so:$ours" ./main
 LD_PRELOAD="$ours" ./main "$PWD/other.so"
+
+cat > answering.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+static int answer(void)
+{
+	return 42;
+}
+void *dlsym(void *library, const char *name)
+{
+	if (!strcmp(name, "answer"))
+		return (void *)answer;
+	void *(*next)(void *, const char *) = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+	return next(library, name);
+}
+C
+cat > asking.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void)
+{
+	void *libraries[] = { RTLD_DEFAULT, dlopen("libc.so.6", RTLD_LAZY) };
+	for (int i = 0; i < 2; i++) {
+		int (*answer)(void) = (int (*)(void))dlsym(libraries[i], "answer");
+		printf("%d, qsort %d\n", answer ? answer() : -1, dlsym(libraries[i], "qsort") != NULL);
+	}
+	return 0;
+}
+C
+cc -shared -fPIC -O1 -o answering.so answering.c -ldl
+cc -O1 -o asking asking.c -ldl
+LD_PRELOAD="$ours:$PWD/answering.so" ./asking
+LD_PRELOAD="$PWD/answering.so:$ours" ./asking
 
 cat > linked.c <<'C'
 #include <signal.h>

@@ -12,20 +12,30 @@ pub fn change(how: c_int, signal: c_int) -> SignalSet {
     stand_in::change_mask(how, bit(signal))
 }
 
+type SetMask = unsafe extern "C" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
+
+/// # Safety
+/// As for sigprocmask(2).
+#[inline(never)] // One copy is enough for both.
+unsafe fn set_mask(next: SetMask, how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+    // SAFETY: the program's own call, with its sets, or one like it.
+    unsafe {
+        let inner = instead_of(set, |program| stand_in::change_form(how, program));
+        let result = next(how, inner.as_ref().map_or(set, core::ptr::from_ref), old);
+        if result == 0 {
+            reveal(old);
+        }
+        result
+    }
+}
+
 macro_rules! set_mask {
     ($($(#[$doc:meta])* fn $name:ident, missing $missing:expr;)*) => {$(
         interpose! {
             $(#[$doc])*
             fn $name(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int; missing $missing; |next| {
-                // SAFETY: the program's own call, with its sets, or one like it.
-                unsafe {
-                    let inner = instead_of(set, |program| stand_in::change_form(how, program));
-                    let result = next(how, inner.as_ref().map_or(set, core::ptr::from_ref), old);
-                    if result == 0 {
-                        reveal(old);
-                    }
-                    result
-                }
+                // SAFETY: the program's own call.
+                unsafe { set_mask(next, how, set, old) }
             }
         }
     )*};
