@@ -11,7 +11,7 @@ pub const FEW: usize = 4;
 /// Numbers of pieces, and how many times the bandwidth of the number before each must bring. With five the first half of the last
 /// piece meets eight requests of FUSE and is not dropped; the second may be, and is asked for again when the first has come: that
 /// costs processors, and keeps a long path fuller. Never more than the last: the memory for them is taken before anything has come in.
-const STEPS: [(usize, f64); 4] = [(FEW, 0.0), (5, 1.05), (10, 1.15), (20, 1.15)];
+const STEPS: [(usize, f64); 4] = [(FEW, 0.0), (5, 1.05), (10, 1.02), (20, 1.15)];
 /// The path has room for more as long as those in flight come in so many times the least latency.
 const ROOM: f64 = 2.0;
 /// Pieces that show it, after those that were sent before: as many come in a whole number of turns, whichever of these are in flight.

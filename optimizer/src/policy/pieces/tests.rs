@@ -42,6 +42,14 @@ fn a_mount_that_bears_more_gets_more() {
     assert_eq!(pieces.most(), 20);
 }
 
+/// A rate measured over a moment is not that of busy processors, between whose turns what is in flight has to last.
+#[test]
+fn what_only_just_fills_the_path_is_not_enough() {
+    let mut pieces = Pieces::default();
+    fill(&mut pieces, &Mount { latency: Duration::from_millis(11), ..LONG_PATH }, 64, 512 << 20);
+    assert_eq!(pieces.most(), 10);
+}
+
 /// They would only stand in front of what the reader asks for itself.
 #[test]
 fn a_short_path_gets_no_more() {
