@@ -86,38 +86,43 @@ impl Next {
         NonNull::new(self.address.load(Acquire)).or_else(|| self.look_up())
     }
 
-    /// Its whole name, and zero bytes.
-    #[inline(never)] // One copy is enough for both who ask.
-    fn name(&self) -> [u8; PREFIX.len() + NAME] {
-        let mut whole = [0; PREFIX.len() + NAME];
-        let (prefix, rest) = if self.name[0] == MARK { (PREFIX, &self.name[1..]) } else { (&[][..], &self.name[..]) };
-        whole.iter_mut().zip(prefix.iter().chain(rest)).for_each(|(to, from)| *to = *from);
-        whole
-    }
-
     #[cold]
     #[inline(never)] // One copy is enough for all who ask.
     fn look_up(&self) -> Option<NonNull<c_void>> {
-        let name = self.name();
-        // SAFETY: a C string and a handle that dlsym(3) defines.
-        let address = libc_dlsym().map_or(ptr::null_mut(), |dlsym| unsafe { dlsym(NEXT, name.as_ptr().cast()) });
-        #[cfg(target_arch = "x86_64")]
-        let address = newest(&name, address);
-        self.address.store(address, Release);
-        if address.is_null() {
+        let mut name = [0u8; PREFIX.len() + NAME];
+        let (prefix, rest) = if self.name[0] == MARK { (PREFIX, &self.name[1..]) } else { (&[][..], &self.name[..]) };
+        name.iter_mut().zip(prefix.iter().chain(rest)).for_each(|(to, from)| *to = *from);
+        // SAFETY: a C string: there is room for the zero byte at its end.
+        let found = unsafe { of(name.as_ptr().cast()) };
+        self.address.store(found.map_or(ptr::null_mut(), NonNull::as_ptr), Release);
+        if found.is_none() {
             // SAFETY: the calling thread's own errno (errno(3)).
             unsafe { *libc::__errno_location() = libc::ENOSYS };
         }
-        NonNull::new(address)
+        found
     }
+}
+
+/// The next function of a name, in the version that programs are linked to; `None` when no library has it.
+///
+/// # Safety
+/// `name` is a C string.
+pub unsafe fn of(name: *const c_char) -> Option<NonNull<c_void>> {
+    // SAFETY: a C string and a handle that dlsym(3) defines.
+    let address = NonNull::new(unsafe { libc_dlsym()?(NEXT, name) });
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller's promise.
+    let address = newest(unsafe { CStr::from_ptr(name) }, address);
+    address
 }
 
 /// What programs are linked to, where `address` is that of a function's first version.
 #[cfg(target_arch = "x86_64")]
-fn newest(name: &[u8], address: *mut c_void) -> *mut c_void {
-    let Some((_, version)) = CHANGED.iter().find(|(changed, _)| name.starts_with(changed)) else { return address };
+fn newest(name: &CStr, address: Option<NonNull<c_void>>) -> Option<NonNull<c_void>> {
+    let is_it = |changed: &[u8]| changed.starts_with(name.to_bytes_with_nul());
+    let Some((_, version)) = CHANGED.iter().find(|(changed, _)| is_it(changed)) else { return address };
     // SAFETY: C strings and a handle that dlsym(3) defines.
-    let of = |version: &[u8]| unsafe { dlvsym(NEXT, name.as_ptr().cast(), version.as_ptr().cast()) };
+    let of = |version: &[u8]| NonNull::new(unsafe { dlvsym(NEXT, name.as_ptr(), version.as_ptr().cast()) });
     if address == of(FIRST_VERSION) { of(version) } else { address }
 }
 
@@ -143,36 +148,20 @@ unsafe extern "C" {
     static BEGIN: u8;
 }
 
-#[cfg(feature = "preload")]
-fn all() -> &'static [Next] {
-    let (first, end) = ((&raw const FIRST).cast::<Next>(), (&raw const END).cast::<Next>());
-    // SAFETY: the linker's names for the two ends of the section, in which `interpose!` puts these one behind the other,
-    // and nobody else puts anything.
-    unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
-}
-
 /// Looks up all of them: dlsym takes the loader's lock, which a signal handler that calls one of our functions first may
 /// have interrupted.
 #[cfg(feature = "preload")]
 pub fn look_up_all() {
+    let (first, end) = ((&raw const FIRST).cast::<Next>(), (&raw const END).cast::<Next>());
+    // SAFETY: the linker's names for the two ends of the section, in which `interpose!` puts these one behind the other,
+    // and nobody else puts anything.
+    let all = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
     // The program begins with the errno that it has without us.
     preserving_errno(|| {
-        for next in all() {
+        for next in all {
             next.look_up();
         }
     });
-}
-
-/// Whether our function of this name stands in front of what was found: another library may stand in between.
-///
-/// # Safety
-/// `name` is a C string.
-#[cfg(feature = "preload")]
-pub unsafe fn is_behind_ours(name: *const c_char, found: NonNull<c_void>) -> bool {
-    // SAFETY: the caller's promise.
-    let name = unsafe { CStr::from_ptr(name) }.to_bytes_with_nul();
-    let may_be = |next: &Next| [ptr::null_mut(), found.as_ptr()].contains(&next.address.load(Acquire));
-    all().iter().any(|next| may_be(next) && next.name().starts_with(name) && next.address() == Some(found))
 }
 
 /// Whether a function is ours: code lies between the header of an ELF file and its data, as linkers place them.
@@ -255,15 +244,16 @@ mod tests {
             libc::posix_spawnp as *const () as *mut c_void,
             libc::lio_listio as *const () as *mut c_void,
         ];
-        for ((name, _), linked) in CHANGED.iter().zip(linked) {
+        for ((name, _), linked) in CHANGED.iter().zip(linked.map(NonNull::new)) {
+            let name = CStr::from_bytes_until_nul(name).unwrap();
             // SAFETY: C strings and a handle that dlsym(3) defines.
-            let first = unsafe { dlvsym(NEXT, name.as_ptr().cast(), FIRST_VERSION.as_ptr().cast()) };
-            assert!(!first.is_null() && first != linked, "{name:?} has changed");
+            let first = NonNull::new(unsafe { dlvsym(NEXT, name.as_ptr(), FIRST_VERSION.as_ptr().cast()) });
+            assert!(first.is_some() && first != linked, "{name:?} has changed");
             assert_eq!(newest(name, first), linked);
             assert_eq!(newest(name, linked), linked);
         }
-        let others = ptr::dangling_mut();
-        assert_eq!(newest(b"realpath\0\0\0\0\0", others), others, "another library's");
-        assert_eq!(newest(b"write\0", others), others);
+        let others = Some(NonNull::dangling());
+        assert_eq!(newest(c"realpath", others), others, "another library's");
+        assert_eq!(newest(c"write", others), others);
     }
 }

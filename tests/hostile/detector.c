@@ -215,5 +215,5 @@ PASSED_ON(int, fflush, (FILE *stream), (stream))
 PASSED_ON(int, vfprintf, (FILE *to, const char *format, va_list values), (to, format, values))
 PASSED_ON(int, vprintf, (const char *format, va_list values), (format, values))
 
-/* And so does the dynamic loader. dlsym itself looks at who calls it, and cannot be stood in front of. */
+/* And so does the dynamic loader. dlsym looks at who calls it, and is not stood in front of here. */
 PASSED_ON(int, dl_iterate_phdr, (int (*each)(struct dl_phdr_info *, size_t, void *), void *data), (each, data))

@@ -5,7 +5,7 @@
 
 use crate::next::Next;
 #[cfg(feature = "preload")]
-use crate::next::{Dlsym, is_behind_ours, is_ours};
+use crate::next::{self, Dlsym, is_ours};
 use crate::past_libc;
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::{self, NonNull};
@@ -43,15 +43,20 @@ unsafe extern "C" fn find(library: *mut c_void, name: *const c_char) -> *mut c_v
     // SAFETY: dlsym(3) has this type in every libc.
     let dlsym = unsafe { mem::transmute::<NonNull<c_void>, Dlsym>(next) };
     // SAFETY: the caller's own arguments.
-    let Some(found) = NonNull::new(unsafe { dlsym(library, name) }) else { return ptr::null_mut() };
-    // SAFETY: a name under which something was found.
-    let is_behind = || unsafe { is_behind_ours(name, found) } || cfg!(feature = "sabotage-ours-whoever-looks");
-    if cfg!(feature = "sabotage-looked-up-past-us") || !is_behind() {
-        return found.as_ptr();
+    let found = unsafe { dlsym(library, name) };
+    if found.is_null() || cfg!(feature = "sabotage-looked-up-past-us") {
+        return found;
     }
-    // SAFETY: as above.
+    // SAFETY: a name under which something was found.
     let first = unsafe { dlsym(libc::RTLD_DEFAULT, name) };
-    if is_ours(first) { first } else { found.as_ptr() }
+    // SAFETY: as above.
+    let is_next = || unsafe { next::of(name) } == NonNull::new(found);
+    if is_ours(first) && (is_next() || cfg!(feature = "sabotage-ours-whoever-looks")) {
+        return first;
+    }
+    // What was looked up since may have left an error, which dlerror(3) would tell of.
+    // SAFETY: the caller's own arguments.
+    unsafe { dlsym(library, name) }
 }
 
 macro_rules! passed_on {
@@ -102,7 +107,7 @@ passed_on! {
     /// dlmopen(3).
     fn dlmopen after before_dlmopen as DLMOPEN = c"dlmopen";
     #[cfg(feature = "preload")]
-    /// dlsym(3). `RTLD_DEFAULT` is 0, `RTLD_NEXT` -1: their answers depend on who asks, and have ours in them. What is neither
-    /// is a library.
+    /// dlsym(3). `RTLD_DEFAULT` is 0, `RTLD_NEXT` -1: their answers depend on who asks, and have ours in them where it stands
+    /// behind that. What is neither is a library.
     fn dlsym after before_dlsym as DLSYM = c"dlsym" unless "lea rax, [rdi + 1]", "cmp rax, 1", "ja {instead}" => find;
 }

@@ -41,10 +41,16 @@ int main(int count, char **arguments)
 	printf("the same as linked: %d\n", writes[2] == (Write)write && writes[0] == (Write)write);
 	/* Functions that nobody stands in front of, names that are not there, and libraries that are none. */
 	printf("%d %d\n", found(c_library, "qsort") == (void *)qsort, found(other, "cos") != NULL);
+	/* Found there alone, or in both: no error is left behind. */
+	printf("no error: %d\n", dlerror() == NULL);
+	found(c_library, "printf");
+	printf("no error: %d\n", dlerror() == NULL);
+	printf("printf: %d, execl: %d\n", found(c_library, "printf") == (void *)printf, found(c_library, "execl") == (void *)execl);
 	found(c_library, "no_library_has_this");
 	found(RTLD_DEFAULT, "nor_this");
 	/* Unmapped by such a function, and the place used again. */
 	Unmap unmap = (Unmap)found(c_library, "munmap");
+	printf("as linked: %d\n", unmap == munmap);
 	size_t half = file_length / 2 & ~(PAGE - 1);
 	printf("unmapped: %d\n", unmap(base + half, file_length - half));
 	unsigned char *again = mmap(base + half, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

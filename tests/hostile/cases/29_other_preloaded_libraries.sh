@@ -124,7 +124,7 @@ void *dlsym(void *library, const char *name)
 {
 	if (!strcmp(name, "answer"))
 		return (void *)answer;
-	void *(*next)(void *, const char *) = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+	void *(*next)(void *, const char *) = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
 	return next(library, name);
 }
 C
