@@ -61,12 +61,10 @@ unsafe extern "C" fn find(library: *mut c_void, name: *const c_char) -> *mut c_v
 
 macro_rules! passed_on {
     ($($(#[$doc:meta])* fn $name:ident after $before:ident
-        $(as $next:ident = $c_name:literal)? $(unless $($condition:literal),+ => $instead:ident)?;)*) => {$(
-        $(
-            #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
-            #[used]
-            static $next: Next = Next::new($c_name);
-        )?
+        as $next:ident = $c_name:literal $(unless $($condition:literal),+ => $instead:ident)?;)*) => {$(
+        #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
+        #[used]
+        static $next: Next = Next::new($c_name);
 
         $(#[$doc])*
         ///

@@ -1,6 +1,6 @@
 /* Expected: functions that are looked up in the C library's own handle, as foreign function interfaces do, take closed memory
- * as those that are linked do; so do those found by way of another library that needs it. A library that looks for what it is
- * to pass calls on to does not get itself, and what dlsym does not find it says as ever.
+ * as those that are linked do; so do those found by way of another library that needs it. What dlsym does not find it says as
+ * ever, and where it finds something it leaves no error.
  * @compile -ldl
  * @counter lifted_for_calls 1 */
 #include "hostile.h"
