@@ -10,6 +10,7 @@
 
 mod sample;
 
+use super::least::Least;
 pub use sample::Answered;
 use sample::Sample;
 use std::time::Duration;
@@ -68,7 +69,7 @@ struct Round {
 struct Half {
     since: Duration,
     sample: Sample,
-    least: Option<Duration>,
+    least: Least,
 }
 
 /// The control of one mount. Pure: times come from the caller.
@@ -87,7 +88,7 @@ pub struct Congestion {
     /// Bandwidths of the last rounds.
     bandwidths: [f64; ROUNDS],
     /// The least latency: at the beginning, and later of the half depth that was tried last.
-    latency: Option<Duration>,
+    least: Least,
     /// Mean bytes of a request, of the last round.
     chunk: f64,
     /// What the depth shows since it, or what it shows, has changed: without so many rounds after a change, and without the
@@ -114,7 +115,7 @@ impl Congestion {
             round: Round::default(),
             rounds: 0,
             bandwidths: [0.0; ROUNDS],
-            latency: None,
+            least: Least::default(),
             chunk: 0.0,
             full: Sample::default(),
             block: Sample::default(),
@@ -147,7 +148,7 @@ impl Congestion {
     pub fn estimate(&self) -> Option<Estimate> {
         let bandwidth = self.bandwidth();
         let in_flight = (self.depth as f64 * self.chunk) as u64;
-        Some(Estimate { bandwidth, latency: self.latency?, in_flight }).filter(|_| bandwidth > 0.0)
+        Some(Estimate { bandwidth, latency: self.least.latency()?, in_flight }).filter(|_| bandwidth > 0.0)
     }
 
     /// There is nothing to send although more might be in flight.
@@ -160,16 +161,15 @@ impl Congestion {
         if self.half.is_some() {
             return self.learn_from_half(&answer);
         }
-        let latency = answer.latency();
-        if self.doubling && self.latency.is_none_or(|least| latency < least) {
-            self.latency = Some(latency);
+        if self.doubling {
+            self.least.hear(answer.latency());
         }
         let began = *self.round.began.get_or_insert(answer.sent);
         self.round.bytes += answer.bytes;
         self.round.sample.add(&answer);
         // Answers come in bunches: a round is no shorter than the path.
         let lasted = answer.answered.saturating_sub(began);
-        let path = self.round.sample.mean().min(self.latency.unwrap_or(Duration::MAX));
+        let path = self.round.sample.mean().min(self.least.latency().unwrap_or(Duration::MAX));
         if self.round.sample.answers >= self.depth && lasted >= path && !lasted.is_zero() {
             self.end_round(began, answer.answered);
         }
@@ -230,7 +230,7 @@ impl Congestion {
         }
         self.full.merge(&block);
         if self.depth > 1 && self.waited >= (self.depth + 2 * ANSWERS) * self.patience {
-            self.half = Some(Half { since: now, sample: Sample::default(), least: None });
+            self.half = Some(Half { since: now, sample: Sample::default(), least: Least::default() });
         }
     }
 
@@ -244,13 +244,13 @@ impl Congestion {
         // The first ones still wait behind what was sent before.
         if answer.sent >= half.since {
             half.sample.add(answer);
-            half.least = Some(half.least.map_or(answer.latency(), |least| least.min(answer.latency())));
+            half.least.hear(answer.latency());
         }
         let sample = half.sample;
         if self.round.hungry {
             self.try_later(answer.answered);
         } else if sample.answers >= enough {
-            self.latency = half.least;
+            self.least = half.least;
             self.steer(self.full.brings_beyond(&sample));
             self.try_later(answer.answered);
         }

@@ -4,6 +4,7 @@
 //! so while nine of the twelve requests are in flight that it allows by default (`fuse_readahead` in fs/fuse/file.c); other
 //! mounts bear more, and nobody tells. So a few are the rule, and where the path has room for more they are tried for a moment.
 
+use super::least::Least;
 use std::time::Duration;
 
 /// Pieces to begin with: each is two requests of FUSE, so these are never dropped.
@@ -30,7 +31,7 @@ pub struct Pieces {
     settled: bool,
     spell: Spell,
     /// The least latency of any request to the mount, however small.
-    least: Duration,
+    least: Least,
     /// Bytes since it is settled, and with how many it is tried anew.
     since: u64,
     pause: u64,
@@ -52,7 +53,7 @@ impl Default for Pieces {
             surpassed: 0.0,
             settled: false,
             spell: Spell::default(),
-            least: Duration::MAX,
+            least: Least::default(),
             since: 0,
             pause: PAUSE,
         }
@@ -67,7 +68,7 @@ impl Pieces {
 
     /// A request of any size took so long.
     pub fn hear(&mut self, latency: Duration) {
-        self.least = self.least.min(latency);
+        self.least.hear(latency);
     }
 
     /// What comes in now shows nothing, for other ways to fill are tried.
@@ -106,7 +107,8 @@ impl Pieces {
     /// By the rate that these have shown, and the time from one answer to the next.
     fn steer(&mut self, rate: f64, each: Duration) {
         let pays = rate >= self.surpassed * STEPS[self.step].1;
-        let has_room = (each * self.most() as u32).as_secs_f64() < self.least.as_secs_f64() * ROOM;
+        let least = self.least.latency().unwrap_or(Duration::MAX);
+        let has_room = (each * self.most() as u32).as_secs_f64() < least.as_secs_f64() * ROOM;
         self.settled = !pays || !has_room || self.step + 1 == STEPS.len();
         if !pays {
             self.step -= 1;

@@ -50,6 +50,18 @@ fn what_only_just_fills_the_path_is_not_enough() {
     assert_eq!(pieces.most(), 10);
 }
 
+/// Where nobody tells what is cached, the first chunk is one in which the reader has been.
+#[test]
+fn an_answer_out_of_memory_hides_no_room() {
+    let mut pieces = Pieces::default();
+    pieces.hear(Duration::from_micros(400));
+    for _ in 0..2 {
+        pieces.hear(LONG_PATH.latency);
+    }
+    fill(&mut pieces, &LONG_PATH, 64, 512 << 20);
+    assert_eq!(pieces.most(), 10);
+}
+
 /// They would only stand in front of what the reader asks for itself.
 #[test]
 fn a_short_path_gets_no_more() {
