@@ -9,5 +9,7 @@ fn main() {
     println!("cargo:rustc-link-arg=-Wl,-z,start-stop-visibility=hidden");
     // Our functions call each other, and not one of a library in front of ours that would not be called without us.
     println!("cargo:rustc-link-arg=-Wl,-Bsymbolic-functions");
+    // Our functions are found in this table by their names (`exports.rs`), whichever the linker makes by itself.
+    println!("cargo:rustc-link-arg=-Wl,--hash-style=gnu");
     println!("cargo:rerun-if-changed=build.rs");
 }

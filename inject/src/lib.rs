@@ -15,6 +15,8 @@ mod atomic {
 pub mod buffers;
 pub mod curtain;
 pub mod executable;
+#[cfg(feature = "preload")]
+mod exports;
 pub mod fork_gate;
 pub mod handler;
 pub mod handover;

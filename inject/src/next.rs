@@ -144,8 +144,6 @@ unsafe extern "C" {
     static FIRST: u8;
     #[link_name = "__stop_precache_next"]
     static END: u8;
-    #[link_name = "__ehdr_start"]
-    static BEGIN: u8;
 }
 
 /// Looks up all of them: dlsym takes the loader's lock, which a signal handler that calls one of our functions first may
@@ -162,12 +160,6 @@ pub fn look_up_all() {
             next.look_up();
         }
     });
-}
-
-/// Whether a function is ours: code lies between the header of an ELF file and its data, as linkers place them.
-#[cfg(feature = "preload")]
-pub fn is_ours(function: *mut c_void) -> bool {
-    ((&raw const BEGIN).addr()..(&raw const FIRST).addr()).contains(&function.addr())
 }
 
 static SIGACTION: Next = Next::new(c"sigaction");

@@ -4,13 +4,20 @@
 //! calls these: they are passed on by a jump, but for a look into one library, which is the same for all.
 
 use crate::next::Next;
-#[cfg(feature = "preload")]
-use crate::next::{self, Dlsym, is_ours};
 use crate::past_libc;
+#[cfg(feature = "preload")]
+use crate::{
+    exports,
+    next::{self, Dlsym},
+    settings,
+};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::{self, NonNull};
 #[cfg(feature = "preload")]
-use core::{ffi::c_char, mem};
+use core::{
+    ffi::{CStr, c_char},
+    mem,
+};
 use precache_contract::segment::Refusal;
 
 /// The next function's address, when what it is to load has been looked at.
@@ -44,15 +51,14 @@ unsafe extern "C" fn find(library: *mut c_void, name: *const c_char) -> *mut c_v
     let dlsym = unsafe { mem::transmute::<NonNull<c_void>, Dlsym>(next) };
     // SAFETY: the caller's own arguments.
     let found = unsafe { dlsym(library, name) };
-    if found.is_null() || cfg!(feature = "sabotage-looked-up-past-us") {
+    if found.is_null() || settings::is_left_alone() || cfg!(feature = "sabotage-looked-up-past-us") {
         return found;
     }
     // SAFETY: a name under which something was found.
-    let first = unsafe { dlsym(libc::RTLD_DEFAULT, name) };
+    let Some(ours) = exports::of(unsafe { CStr::from_ptr(name) }) else { return found };
     // SAFETY: as above.
-    let is_next = || unsafe { next::of(name) } == NonNull::new(found);
-    if is_ours(first) && (is_next() || cfg!(feature = "sabotage-ours-whoever-looks")) {
-        return first;
+    if unsafe { next::of(name) } == NonNull::new(found) || cfg!(feature = "sabotage-ours-whoever-looks") {
+        return ours.as_ptr();
     }
     // What was looked up since may have left an error, which dlerror(3) would tell of.
     // SAFETY: the caller's own arguments.

@@ -1,0 +1,58 @@
+//! Our own functions by their names, from this library's symbol table. The loader is not asked: it would note that the library
+//! depends on what it finds, which then is never unloaded, and allocate where it finds nothing.
+
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr::NonNull;
+
+unsafe extern "C" {
+    #[link_name = "__ehdr_start"]
+    static BEGIN: u8;
+    #[link_name = "_DYNAMIC"]
+    static DYNAMIC: [usize; 2];
+}
+
+const NAMES: usize = 5;
+const SYMBOLS: usize = 6;
+const HASH: usize = 0x6fff_fef5;
+
+/// What the dynamic section says under a tag that tells of an address (elf(5)). Some loaders add to it where the library is.
+unsafe fn table(tag: usize) -> Option<usize> {
+    let (begin, mut entry) = ((&raw const BEGIN).addr(), &raw const DYNAMIC);
+    loop {
+        // SAFETY: the linker's name for the dynamic section, which an entry with the tag 0 ends.
+        let [found, value] = unsafe { *entry };
+        match found {
+            0 => return None,
+            _ if found == tag => return Some(if value < begin { begin + value } else { value }),
+            // SAFETY: this entry is not the last one.
+            _ => entry = unsafe { entry.add(1) },
+        }
+    }
+}
+
+/// The function that we export under this name.
+pub fn of(name: &CStr) -> Option<NonNull<c_void>> {
+    let hash = name.to_bytes().iter().fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+    // SAFETY: the tables that the linker has made (`--hash-style=gnu`), in their documented form: four words, the filter of twice
+    // the third, as many buckets as the first says, and the hashes of all symbols from the second on, the last of each bucket odd.
+    unsafe {
+        let (names, symbols) = (table(NAMES)? as *const c_char, table(SYMBOLS)? as *const libc::Elf64_Sym);
+        let words = table(HASH)? as *const u32;
+        let [buckets, first, filter] = [0, 1, 2].map(|at| *words.add(at));
+        let bucket = words.add(4 + 2 * filter as usize);
+        let hashes = bucket.add(buckets as usize);
+        let mut at = *bucket.add(hash.checked_rem(buckets)? as usize);
+        while at >= first {
+            let found = *hashes.add((at - first) as usize);
+            let symbol = symbols.add(at as usize);
+            if found | 1 == hash | 1 && CStr::from_ptr(names.add((*symbol).st_name as usize)) == name {
+                return NonNull::new((&raw const BEGIN).addr().wrapping_add((*symbol).st_value as usize) as *mut c_void);
+            }
+            if found & 1 != 0 {
+                break;
+            }
+            at += 1;
+        }
+    }
+    None
+}
