@@ -1,9 +1,9 @@
-//! What the supervisor wants of this process: read once by the constructor, before the program can change its
-//! environment.
+//! What the supervisor wants of this process: read once, by the constructor or before it, and so before the program can change
+//! its environment.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicBool, Ordering::*};
+use core::sync::atomic::{AtomicU8, Ordering::*};
 use precache_contract::settings::{CAPACITY, entries, number, range};
 
 /// Longest path that globs are held against.
@@ -40,12 +40,20 @@ pub struct Settings {
     pub private_lock: bool,
 }
 
+/// How far this is: not looked for, or not found so far; somebody reads; what there is is known; the constructor is through, and
+/// the process is served, or left alone.
+const UNREAD: u8 = 0;
+const READING: u8 = 1;
+const READ: u8 = 2;
+const SERVED: u8 = 3;
+const LEFT_ALONE: u8 = 4;
+
 struct Store {
-    ready: AtomicBool,
+    state: AtomicU8,
     settings: UnsafeCell<Settings>,
 }
 
-// SAFETY: the cells are written by `read`, which runs once, in the constructor, and are read after `ready` is set.
+// SAFETY: the cells are written by `read`, by one thread, and read after the state tells that this is over.
 unsafe impl Sync for Store {}
 
 /// The value, and its length.
@@ -58,7 +66,7 @@ static TEXT: Text = Text(UnsafeCell::new(([0; CAPACITY], 0)));
 
 #[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static STORE: Store = Store {
-    ready: AtomicBool::new(false),
+    state: AtomicU8::new(UNREAD),
     settings: UnsafeCell::new(Settings {
         session: 0,
         supervisor: 0,
@@ -71,16 +79,14 @@ static STORE: Store = Store {
     }),
 };
 
-/// Takes the value of the variable. Without the essentials, or with too long a value, the process is left alone.
-///
-/// # Safety
-/// Call once, before any other function of this module, while no other thread runs.
-pub unsafe fn read(value: &CStr) {
+/// Takes the value of the variable, if nobody has; whether it did. Without the essentials, or with too long a value, nothing is
+/// known.
+pub fn read(value: &CStr) -> bool {
     let value = value.to_bytes();
-    if value.len() >= CAPACITY || STORE.ready.load(Acquire) {
-        return;
+    if value.len() >= CAPACITY || STORE.state.compare_exchange(UNREAD, READING, Acquire, Relaxed).is_err() {
+        return false;
     }
-    // SAFETY: the caller's promise: nobody else reads or writes the cells now.
+    // SAFETY: who has changed the state to this is alone with the cells until it changes it again.
     let (text, settings) = unsafe { (&mut *TEXT.0.get(), &mut *STORE.settings.get()) };
     for (to, from) in text.0.iter_mut().zip(value) {
         *to = *from;
@@ -116,13 +122,37 @@ pub unsafe fn read(value: &CStr) {
             _ => {}
         }
     }
-    STORE.ready.store(complete == (true, true), Release);
+    let is_complete = complete == (true, true);
+    STORE.state.store(if is_complete { READ } else { UNREAD }, Release);
+    is_complete
 }
 
-/// The settings; `None`: this process is left alone.
+/// The constructor is through: what has been read from now on holds for all, and what has not never does. Whether it does.
+pub fn conclude() -> bool {
+    let is_read = are_read();
+    STORE.state.store(if is_read { SERVED } else { LEFT_ALONE }, Release);
+    is_read
+}
+
+/// The settings; `None`: this process is left alone, or our constructor has not run yet.
 pub fn get() -> Option<&'static Settings> {
-    // SAFETY: written before `ready` was set, not after.
-    STORE.ready.load(Acquire).then(|| unsafe { &*STORE.settings.get() })
+    // SAFETY: written before the state was set to this, not after.
+    (STORE.state.load(Acquire) == SERVED).then(|| unsafe { &*STORE.settings.get() })
+}
+
+/// Whether the settings are known, maybe before our constructor.
+pub fn are_read() -> bool {
+    matches!(STORE.state.load(Acquire), READ | SERVED)
+}
+
+/// Whether our constructor has run, and the process is left alone.
+pub fn is_left_alone() -> bool {
+    STORE.state.load(Acquire) == LEFT_ALONE
+}
+
+/// Whether it is not known yet if there are settings.
+pub fn are_unread() -> bool {
+    STORE.state.load(Acquire) == UNREAD
 }
 
 /// Whether it is certain that nobody fetches: the optimizer only watches.
@@ -131,7 +161,7 @@ pub fn nobody_fetches() -> bool {
 }
 
 fn values(key: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
-    // SAFETY: written before `ready` was set, not after; callers have asked `get` first, and unset it is empty.
+    // SAFETY: written before the state tells so; callers have asked `get` first, and unset it is empty.
     let (text, length) = unsafe { &*TEXT.0.get() };
     entries(text.get(..*length).unwrap_or_default()).filter(move |(k, _)| *k == key).map(|(_, value)| value)
 }

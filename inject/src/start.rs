@@ -13,24 +13,42 @@ unsafe extern "C" {
 #[ctor::ctor(unsafe)]
 fn start() {
     next::look_up_all();
-    let off = variable(c"PRECACHE").is_some_and(|value| value.to_bytes() == b"off");
-    if off {
+    let Some(value) = wish() else {
+        settings::conclude();
         return;
+    };
+    owner::establish();
+    read(value);
+    if settings::conclude() {
+        fork_gate::begin();
     }
-    if let Some(value) = variable(c"PRECACHE_READER") {
-        owner::establish();
-        // SAFETY: constructors run one after the other, before the program has threads, and this one runs once.
-        unsafe { settings::read(value) };
-        if settings::get().is_some() {
-            // A mask comes along over exec; threads that begin later inherit this one.
-            stand_in::begin();
-            fork_gate::begin();
-        }
-        handover::report_loaded();
-    }
+    handover::report_loaded();
 }
 
-fn variable(name: &CStr) -> Option<&CStr> {
+/// Reads the settings before our constructor runs: those of the program's own libraries come first, and threads that they start
+/// keep the mask that they begin with. Whether they are known now.
+#[cold]
+#[inline(never)] // One copy is enough for all who ask.
+pub fn read_early() -> bool {
+    wish().is_some_and(read)
+}
+
+/// What is wanted of this process, unless it is to be left alone.
+fn wish() -> Option<&'static CStr> {
+    let is_off = variable(c"PRECACHE").is_some_and(|value| value.to_bytes() == b"off");
+    variable(c"PRECACHE_READER").filter(|_| !is_off)
+}
+
+fn read(value: &CStr) -> bool {
+    let is_first = settings::read(value);
+    if is_first {
+        // A mask comes along over exec; threads that begin later inherit this one.
+        stand_in::begin();
+    }
+    is_first
+}
+
+fn variable(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: a C string; the answer is null or a C string that lives until the environment changes, which nobody does
     // during construction.
     unsafe {

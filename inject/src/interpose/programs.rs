@@ -21,7 +21,9 @@ struct Inherited {
 
 impl Inherited {
     fn begin() -> Option<Self> {
-        settings::get().filter(|_| !cfg!(feature = "sabotage-ours-is-inherited"))?;
+        if !settings::are_read() || cfg!(feature = "sabotage-ours-is-inherited") {
+            return None;
+        }
         let mask = stand_in::blocking().map(|now| {
             let suspended = Suspended::begin();
             (sys::set_mask(stand_in::program_form(now)), suspended)
@@ -66,7 +68,7 @@ pub unsafe fn execute_target(
 /// The same for calls that take the mask for the program as an attribute: it is never in force here, where a handler of
 /// the program's may trip meanwhile.
 fn spawn(attributes: *const posix_spawnattr_t, call: impl FnOnce(*const posix_spawnattr_t) -> c_int) -> c_int {
-    if settings::get().is_none() || cfg!(feature = "sabotage-ours-is-inherited") {
+    if !settings::are_read() || cfg!(feature = "sabotage-ours-is-inherited") {
         return call(attributes);
     }
     let ignored = Ignored::begin();

@@ -106,6 +106,18 @@ static void bad(char *closed)
 	tell("set of another size", syscall(SYS_rt_sigprocmask, SIG_BLOCK, &set, NULL, 16));
 	tell("action", syscall(SYS_rt_sigaction, SIGSEGV, closed, NULL, 8));
 	tell("place for an action", syscall(SYS_rt_sigaction, SIGSEGV, NULL, closed, 8));
+	/* Set all the same, before there is no place for what was. */
+	static const char constant[64];
+	int signals[] = { SIGSEGV, SIGUSR2 };
+	for (int i = 0; i < 2; i++) {
+		struct kernel_action ignore = { .handler = SIG_IGN };
+		struct sigaction old, now;
+		sigaction(signals[i], NULL, &old);
+		tell("constant place", syscall(SYS_rt_sigaction, signals[i], &ignore, constant, 8L));
+		sigaction(signals[i], NULL, &now);
+		printf("ignored: %d\n", now.sa_handler == SIG_IGN);
+		sigaction(signals[i], &old, NULL);
+	}
 	tell("suspend", syscall(SYS_rt_sigsuspend, closed, 8L));
 	tell("ppoll", syscall(SYS_ppoll, NULL, 0L, NULL, closed, 8L));
 	tell("pselect6", syscall(SYS_pselect6, 0L, NULL, NULL, NULL, NULL, closed));

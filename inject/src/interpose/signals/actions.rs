@@ -1,9 +1,9 @@
 //! Calls that set or ask for a signal's action.
 
-use super::{fail, full_set, ours, read};
+use super::{fail, full_set, is_served, ours, read};
 use crate::handler::{disposition, stand_in};
 use crate::sys::{Action, SignalSet, bit};
-use crate::{arming, interpose, next, settings};
+use crate::{arming, interpose, next};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -71,12 +71,10 @@ unsafe fn change(
             }
             return 0;
         }
-        if settings::get().is_none() {
-            // Maybe a constructor that comes before ours: of a library that the program is linked to.
+        if !is_served() {
             let result = next(signal, action, old);
             if let (0, Some(wanted)) = (result, wanted) {
-                note(signal, wanted.sa_sigaction);
-                stand_in::note_early(read(&wanted.sa_mask));
+                note_early(signal, &from_libc(wanted));
             }
             return result;
         }
@@ -95,6 +93,13 @@ unsafe fn change(
         }
         result
     }
+}
+
+/// An action was set where nobody knows yet whether the process is served: the environment is not there before libraries begin
+/// (`DT_PREINIT_ARRAY`).
+pub(super) fn note_early(signal: c_int, action: &Action) {
+    note(signal, action.handler);
+    stand_in::note_early(action.mask);
 }
 
 /// A handler was set while SIGSEGV is not virtual yet.

@@ -1,9 +1,9 @@
 //! Calls that set or ask for the calling thread's mask.
 
-use super::{changed, full_set, instead_of, ours, reveal};
+use super::{changed, full_set, instead_of, is_served, ours, reveal};
 use crate::handler::stand_in;
 use crate::sys::{SignalSet, bit};
-use crate::{interpose, peek, settings};
+use crate::{interpose, peek};
 use core::ffi::c_int;
 
 /// Blocks or unblocks one signal; the answer is the mask before. What concerns the signal that stands in for SIGSEGV
@@ -77,7 +77,7 @@ macro_rules! short_mask {
         interpose! {
             $(#[$doc])*
             fn $name(mask: c_int) -> c_int; missing -1; |next| {
-                if settings::get().is_some() {
+                if is_served() {
                     return stand_in::change_mask($how, SignalSet::from(mask as u32)) as c_int;
                 }
                 // SAFETY: the program's own call.
@@ -97,7 +97,7 @@ short_mask! {
 interpose! {
     /// siggetmask(3).
     fn siggetmask() -> c_int; missing -1; |next| {
-        if settings::get().is_some() {
+        if is_served() {
             return stand_in::change_mask(libc::SIG_BLOCK, 0) as c_int;
         }
         // SAFETY: the program's own call.
@@ -107,7 +107,7 @@ interpose! {
 
 /// The set that a call waits with in place of the program's. Of what is no set nothing is known: the kernel refuses it.
 pub fn to_wait_with(set: *const libc::sigset_t) -> Option<libc::sigset_t> {
-    if set.is_null() || settings::get().is_none() {
+    if set.is_null() || !is_served() {
         return None;
     }
     changed(peek::word(set.addr())? as SignalSet, stand_in::kernel_form)

@@ -12,9 +12,23 @@ use crate::settings;
 use crate::sys::SignalSet;
 use core::ffi::c_int;
 
+/// Whether the program sees a SIGSEGV of its own: from its first such call on.
+#[inline(never)] // One copy is enough for all who ask.
+fn is_served() -> bool {
+    settings::are_read() || settings::are_unread() && read_early()
+}
+
+#[cfg(feature = "preload")]
+use crate::start::read_early;
+
+#[cfg(not(feature = "preload"))]
+fn read_early() -> bool {
+    false
+}
+
 /// Whether a call about this signal is answered here.
 fn ours(signal: c_int) -> bool {
-    stand_in::concerns(signal) && settings::get().is_some()
+    stand_in::concerns(signal) && is_served()
 }
 
 /// The kernel's part of libc's larger `sigset_t`: its first word.
@@ -47,7 +61,7 @@ fn full_set(word: SignalSet) -> libc::sigset_t {
 /// # Safety
 /// `set` must be null or point to a `sigset_t`.
 unsafe fn instead_of(set: *const libc::sigset_t, form: impl Fn(SignalSet) -> SignalSet) -> Option<libc::sigset_t> {
-    if set.is_null() || settings::get().is_none() {
+    if set.is_null() || !is_served() {
         return None;
     }
     // SAFETY: the caller's promise.
@@ -64,7 +78,7 @@ fn changed(program: SignalSet, form: impl Fn(SignalSet) -> SignalSet) -> Option<
 /// # Safety
 /// `set` must be null or point to a `sigset_t`.
 unsafe fn reveal(set: *mut libc::sigset_t) {
-    if !set.is_null() && settings::get().is_some() {
+    if !set.is_null() && is_served() {
         // SAFETY: the caller's promise.
         unsafe { write(set, stand_in::program_form(read(set))) };
     }

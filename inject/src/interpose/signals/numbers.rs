@@ -1,11 +1,11 @@
 //! The calls of this folder by number (syscall(2)): their sets have the kernel's size, and actions its layout.
 
-use super::actions::{exchange, note};
-use super::{fail, reveal};
+use super::actions::{exchange, note, note_early};
+use super::{fail, is_served, reveal};
 use crate::buffers::Words;
 use crate::handler::stand_in;
 use crate::sys::{Action, SignalSet};
-use crate::{peek, settings};
+use crate::{peek, sys};
 use core::ffi::{c_int, c_long};
 use core::mem::offset_of;
 
@@ -36,7 +36,14 @@ pub fn make(number: c_long, mut words: Words, call: &dyn Fn(Words) -> isize) -> 
     };
     // Where the set is, its size, and which word tells where.
     let (set, size, word) = match number {
-        _ if settings::get().is_none() => return call(words),
+        _ if !is_served() => {
+            let result = call(words);
+            let is_set = number == libc::SYS_rt_sigaction && result == 0 && b != 0;
+            if let Some(action) = is_set.then(|| action_at(b)).flatten() {
+                note_early(a as c_int, &action);
+            }
+            return result;
+        }
         libc::SYS_rt_sigaction if d == SIZE => return change_action(words, call),
         libc::SYS_rt_sigprocmask => (b, d, 1),
         libc::SYS_rt_sigsuspend => (a, b, 0),
@@ -64,15 +71,22 @@ pub fn make(number: c_long, mut words: Words, call: &dyn Fn(Words) -> isize) -> 
 fn change_action([signal, new, old, size, e, f]: Words, call: &dyn Fn(Words) -> isize) -> isize {
     let number = signal as c_int;
     let wanted = if new == 0 { None } else { action_at(new) };
-    if new != 0 && wanted.is_none() || old != 0 && action_at(old).is_none() {
+    if new != 0 && wanted.is_none() {
         fail(libc::EFAULT);
         return -1;
     }
     if let Some(before) = exchange(number, wanted.as_ref()) {
-        if old != 0 {
-            // SAFETY: it is there (above), and the program says that it may be written.
-            unsafe { (old as *mut Action).write_unaligned(before) };
+        if old == 0 {
+            return 0;
         }
+        // What is in force then the kernel has changed already where it finds no room for what was.
+        let last = old.wrapping_add(size_of::<Action>() - 1);
+        if ![old, last].into_iter().all(|address| sys::can_access(address, true)) {
+            fail(libc::EFAULT);
+            return -1;
+        }
+        // SAFETY: it may be written (above).
+        unsafe { (old as *mut Action).write_unaligned(before) };
         return 0;
     }
     let mut inner = wanted;
@@ -93,6 +107,7 @@ fn change_action([signal, new, old, size, e, f]: Words, call: &dyn Fn(Words) -> 
 }
 
 /// What the program says is an action; `None`: it is not there.
+#[inline(never)] // One copy is enough for all who ask.
 fn action_at(address: usize) -> Option<Action> {
     let field = |offset: usize| peek::word(address.wrapping_add(offset));
     Some(Action {

@@ -1,13 +1,13 @@
 //! Calls that wait under a mask of their own.
 
 use super::masks::{mask_without, to_wait_with};
-use super::{full_set, ours};
+use super::{full_set, is_served, ours};
 use crate::buffers::Words;
 use crate::handler::stand_in;
 use crate::interpose::words;
 use crate::next::Next;
 use crate::sys::SignalSet;
-use crate::{interpose, next_of, settings};
+use crate::{interpose, next_of};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::NonNull;
 
@@ -78,7 +78,7 @@ interpose! {
     /// sigpause(3) of BSD.
     fn sigpause(mask: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
-        if settings::get().is_some() { suspend_with(mask) } else { unsafe { next(mask) } }
+        if is_served() { suspend_with(mask) } else { unsafe { next(mask) } }
     }
 }
 
@@ -95,7 +95,7 @@ interpose! {
     fn __sigpause(what: c_int, is_signal: c_int) -> c_int; missing -1; |next| {
         match is_signal != 0 {
             true if ours(what) => suspend_without(what),
-            false if settings::get().is_some() => suspend_with(what),
+            false if is_served() => suspend_with(what),
             // SAFETY: the program's own call.
             _ => unsafe { next(what, is_signal) },
         }
