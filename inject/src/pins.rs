@@ -86,15 +86,16 @@ pub fn pin(start: usize, end: usize) -> Pin {
 /// see [`crate::registry::await_turns`].
 pub fn everything(Frame(frame): Frame) -> (Pin, bool) {
     let era = ERA.load(Relaxed);
-    // A frame looks for its place in the same order each time, and so finds first what it has left behind.
+    if frame != Frame::ANY.0
+        && let Some(left) = WHOLES.iter().find(|place| place.load(Relaxed) == frame)
+    {
+        return (Pin { kind: Kind::Whole(left), era }, true);
+    }
+    // Threads begin at places of their own, as far as they are told apart.
     let first = frame / FRAME;
     for place in (0..WHOLES.len()).filter_map(|next| WHOLES.get(first.wrapping_add(next) % WHOLES.len())) {
-        match place.load(Relaxed) {
-            left if left == frame && frame != Frame::ANY.0 => return (Pin { kind: Kind::Whole(place), era }, true),
-            0 if place.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() => {
-                return (Pin { kind: Kind::Whole(place), era }, false);
-            }
-            _ => {}
+        if place.load(Relaxed) == 0 && place.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() {
+            return (Pin { kind: Kind::Whole(place), era }, false);
         }
     }
     MORE_WHOLES.fetch_add(1, SeqCst);
@@ -215,6 +216,15 @@ mod tests {
         let (again, is_the_same) = super::everything(Frame::of(&here));
         assert_eq!((was_there, is_another, is_the_same), (false, false, true));
         drop(again);
+        // One whose own place was somebody's when it came, and is free when it comes again.
+        let there = Frame(Frame::of(&here).0 + WHOLES.len() * FRAME);
+        let (somebodys, _) = super::everything(Frame::of(&here));
+        core::mem::forget(super::everything(there).0);
+        drop(somebodys);
+        let (again, is_the_same) = super::everything(there);
+        assert!(is_the_same);
+        drop(again);
+        assert!(!is_everything_pinned());
         drop(overlapping);
         assert_eq!(unpinned(10, 35), [(10, 30)]);
         drop(elsewhere);
