@@ -34,7 +34,7 @@ impl Uninjected {
         match self {
             Self::Static => "it is statically linked and takes no library",
             Self::OtherMachine => "it is built for another machine or word size than precache",
-            Self::OtherLibc => "it is not built for the GNU C library, as precache is",
+            Self::OtherLibc => "it is not built for the GNU C library, 2.34 or later, as precache is",
             Self::Sanitizer => "it is a sanitizer build, whose runtime insists on being the first library",
             Self::Privileged => {
                 "it changes its user, group or capabilities at its start, and the loader then drops LD_PRELOAD"

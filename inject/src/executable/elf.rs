@@ -11,6 +11,11 @@ const SEGMENTS: usize = 24;
 /// Of the path of its loader, so many bytes are read.
 const LOADER: usize = 256;
 
+/// Where the loader of this machine's C library is, and the version of that which our library needs: its loader has it, too.
+const LOADER_HERE: &[u8] =
+    if cfg!(target_arch = "aarch64") { b"/lib/ld-linux-aarch64.so.1" } else { b"/lib64/ld-linux-x86-64.so.2" };
+const VERSION: &[u8] = b"\0GLIBC_2.34\0";
+
 /// Of the names in a program, so many bytes are looked through.
 const NAMES: u64 = 4 << 20;
 
@@ -50,8 +55,7 @@ pub fn reason_against(file: c_int) -> Option<Uninjected> {
     if is_foreign(file, loader.p_offset) {
         return Some(Uninjected::OtherLibc);
     }
-    let (start, length) = names?.names(segments)?;
-    names_sanitizer(file, start, length).then_some(Uninjected::Sanitizer)
+    any_name(file, names?.names(segments)?, &has_runtime).then_some(Uninjected::Sanitizer)
 }
 
 /// Whether exec makes the process more than its caller, or another: the loader trusts no environment then (ld.so(8)).
@@ -65,14 +69,35 @@ fn gains_rights(file: c_int) -> bool {
     (other_user || other_group || user != 0 && sys::has_capabilities(file)) && !sys::is_kept_from_rights()
 }
 
-/// Whether the loader at this offset is that of another C library than GNU's: musl's, uClibc's, Android's.
+/// Whether the loader whose path is at this offset is that of another C library than GNU's (musl's, uClibc's, Android's), or of
+/// an older one than our library needs.
 #[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn is_foreign(file: c_int, offset: u64) -> bool {
-    let mut path = [0u8; LOADER];
-    let length = sys::read_at(file, &mut path, offset).unwrap_or(0);
-    let path = path.get(..length).unwrap_or_default().split(|&byte| byte == 0).next().unwrap_or_default();
+    // One byte more, which stays zero, ends the path.
+    let mut buffer = [0u8; LOADER + 1];
+    let length = sys::read_at(file, &mut buffer[..LOADER], offset).unwrap_or(0);
+    let path = buffer.get(..length).unwrap_or_default().split(|&byte| byte == 0).next().unwrap_or_default();
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    name.starts_with(b"ld-musl") || name.starts_with(b"linker") || name.windows(6).any(|part| part == b"uClibc")
+    if name.starts_with(b"ld-musl") || name.starts_with(b"linker") || name.windows(6).any(|part| part == b"uClibc") {
+        return true;
+    }
+    if path == LOADER_HERE {
+        return false;
+    }
+    // SAFETY: a path that ends in a zero byte. What cannot be opened exec refuses.
+    let Ok(loader) = (unsafe { sys::open_to_look(libc::AT_FDCWD, buffer.as_ptr().cast()) }) else { return false };
+    names_of(loader.0).is_some_and(|names| {
+        !any_name(loader.0, names, &|piece| piece.windows(VERSION.len()).any(|part| part == VERSION))
+    })
+}
+
+/// Where this file keeps its names: see [`Dynamic::names`].
+#[inline(never)] // As above.
+fn names_of(file: c_int) -> Option<(u64, u64)> {
+    let (mut header, mut segments) = (room::<libc::Elf64_Ehdr, 1>(), room::<libc::Elf64_Phdr, SEGMENTS>());
+    let header = read(file, 0, &mut header).first()?;
+    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?);
+    Dynamic::of(file, segments)?.names(segments)
 }
 
 /// What the dynamic loader is told of the file (elf(5)).
@@ -122,9 +147,9 @@ impl Dynamic {
     }
 }
 
-/// Whether a sanitizer's runtime is among the names.
+/// Whether a piece of the names, from this offset on and so long, has what is looked for.
 #[inline(never)] // Its buffer must not weigh on the stacks of others.
-fn names_sanitizer(file: c_int, start: u64, length: u64) -> bool {
+fn any_name(file: c_int, (start, length): (u64, u64), is_there: &dyn Fn(&[u8]) -> bool) -> bool {
     /// The longest name looked for, with what is before and after.
     const OVERLAP: usize = 32;
     let mut buffer = [0u8; 1024];
@@ -133,7 +158,7 @@ fn names_sanitizer(file: c_int, start: u64, length: u64) -> bool {
         let wanted = (end - at).min(buffer.len() as u64) as usize;
         let Some(piece) = buffer.get_mut(..wanted) else { return false };
         let Ok(got @ 1..) = sys::read_at(file, piece, at) else { return false };
-        if has_runtime(piece.get(..got).unwrap_or_default()) {
+        if is_there(piece.get(..got).unwrap_or_default()) {
             return true;
         }
         at += if got > OVERLAP { got - OVERLAP } else { got } as u64;

@@ -1,6 +1,8 @@
 //! What an ELF file tells about taking a library that is not its own.
 
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 
 use object::elf::{DT_NEEDED, DT_PREINIT_ARRAY, EM_AARCH64, EM_X86_64, FileHeader64, Machine};
 use object::elf::{SHT_DYNSYM, SHT_SYMTAB, SectionType};
@@ -42,7 +44,7 @@ pub fn inspect(file: &File) -> object::Result<Elf> {
     let sections = header.sections(endian, data)?;
     match interpreter {
         None => Ok(Elf::Static),
-        Some(loader) if is_foreign(loader) => Ok(Elf::OtherLibc),
+        Some(loader) if is_foreign(loader) || is_older(loader) => Ok(Elf::OtherLibc),
         Some(_) if is_sanitizer_build(&sections, endian, data)? => Ok(Elf::Sanitizer),
         Some(_) => Ok(Elf::Ordinary),
     }
@@ -52,6 +54,16 @@ pub fn inspect(file: &File) -> object::Result<Elf> {
 fn is_foreign(loader: &[u8]) -> bool {
     let name = loader.rsplit(|&byte| byte == b'/').next().unwrap_or(loader);
     name.starts_with(b"ld-musl") || name.starts_with(b"linker") || name.windows(6).any(|part| part == b"uClibc")
+}
+
+/// Whether a loader that is not this machine's lacks the version of the GNU C library that the injected library needs.
+fn is_older(loader: &[u8]) -> bool {
+    const HERE: &[u8] =
+        if cfg!(target_arch = "aarch64") { b"/lib/ld-linux-aarch64.so.1" } else { b"/lib64/ld-linux-x86-64.so.2" };
+    const VERSION: &[u8] = b"\0GLIBC_2.34\0";
+    // Without it exec says what is wrong.
+    let file = || std::fs::read(OsStr::from_bytes(loader)).ok();
+    loader != HERE && file().is_some_and(|file| !file.windows(VERSION.len()).any(|part| part == VERSION))
 }
 
 fn is_sanitizer_build<'d, R: ReadRef<'d>>(
@@ -109,6 +121,18 @@ mod tests {
         for loader in ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/gnu/store/musl/ld-2.35.so"] {
             assert!(!is_foreign(loader.as_bytes()), "{loader}");
         }
+    }
+
+    #[test]
+    fn older_c_libraries_are_known_by_what_their_loaders_lack() {
+        let folder = tempfile::tempdir().unwrap();
+        for (content, older) in [("\0GLIBC_2.3.4\0GLIBC_PRIVATE\0", true), ("\0GLIBC_2.3.4\0GLIBC_2.34\0", false)] {
+            let loader = folder.path().join("ld.so");
+            std::fs::write(&loader, content).unwrap();
+            assert_eq!(is_older(loader.as_os_str().as_bytes()), older);
+        }
+        assert!(!is_older(b"/lib64/ld-linux-x86-64.so.2"));
+        assert!(!is_older(folder.path().join("none").as_os_str().as_bytes()));
     }
 
     #[test]

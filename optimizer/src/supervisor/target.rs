@@ -20,7 +20,7 @@ pub enum NotInjected {
     Static(PathBuf),
     #[error("{0:?} is built for another machine or word size than precache-run; accelerate a native build")]
     OtherMachine(PathBuf),
-    #[error("{0:?} is not built for the GNU C library, as precache-run is; accelerate a build that is")]
+    #[error("{0:?} is not built for the GNU C library, 2.34 or later, as precache-run is; accelerate a build that is")]
     OtherLibc(PathBuf),
     #[error(
         "{0:?} changes its user, group or capabilities at its start, and the loader then drops LD_PRELOAD; \
