@@ -1,5 +1,5 @@
-//! What is queued for one mount: each stream has a lane, and chunks are taken from the lanes in turn, so that no reader
-//! waits for the whole window of another.
+//! What is queued for one mount: each stream has a lane, and about as many bytes are taken from one as from the next, so that no
+//! reader waits for the whole window of another, nor one of small records behind one of large pieces.
 
 use super::file::{Account, DataFile};
 use super::ways::Way;
@@ -33,6 +33,8 @@ pub struct Job {
     lane: Lane,
     /// What lies around it is not wanted.
     is_exact: bool,
+    /// The first of what its lane has asked for anew: its reader is in it, and may have brought in most of it.
+    begins: bool,
     /// The engine that the chunk was cut for.
     pub way: Way,
 }
@@ -60,6 +62,10 @@ struct Queue {
     file: Arc<DataFile>,
     account: Arc<Account>,
     extents: VecDeque<Extent>,
+    /// Nothing has been taken since something was queued.
+    begins: bool,
+    /// Bytes taken in its turn.
+    taken: u64,
 }
 
 /// A part of a file that is wanted.
@@ -89,6 +95,7 @@ impl Lanes {
     /// At most so many requests may be in flight.
     pub fn set_cap(&mut self, cap: usize) {
         self.cap = cap;
+        self.pieces.set_bound(cap / requests_of(&(0..LARGE_PIECE)));
     }
 
     /// Appends extents to a stream's lane, in the order in which they are wanted.
@@ -107,6 +114,8 @@ impl Lanes {
                 file: Arc::clone(file),
                 account: Arc::clone(account),
                 extents: extents.collect(),
+                begins: true,
+                taken: 0,
             }),
         }
     }
@@ -177,8 +186,8 @@ impl Lanes {
         (chunk, way)
     }
 
-    /// The next chunk of the lane whose turn it is; the lane then goes to the end. Nothing if it may not be in flight now;
-    /// with `only`, nothing if it is of another file or for another engine.
+    /// The next chunk of the lane whose turn it is; once a large piece's bytes are taken, the lane goes to the end. Nothing if it
+    /// may not be in flight now; with `only`, nothing if it is of another file or for another engine.
     pub fn next(&mut self, only: Option<(&DataFile, Way)>) -> Option<Job> {
         while let Some(mut queue) = self.queues.pop_front() {
             let (mut chunk, way) = self.cut(&queue);
@@ -199,8 +208,14 @@ impl Lanes {
                 queue.extents.pop_front();
             }
             let (file, account) = (Arc::clone(&queue.file), Arc::clone(&queue.account));
-            let lane = queue.lane;
-            if !queue.extents.is_empty() {
+            let (lane, begins) = (queue.lane, std::mem::take(&mut queue.begins));
+            queue.taken += chunk.end - chunk.start;
+            if queue.extents.is_empty() {
+                drop(queue);
+            } else if queue.taken < LARGE_PIECE {
+                self.queues.push_front(queue);
+            } else {
+                queue.taken = 0;
                 self.queues.push_back(queue);
             }
             let covers = |(other, range): &(*const DataFile, Range<u64>)| {
@@ -209,7 +224,7 @@ impl Lanes {
             if file.ended().is_none() && !self.flying.iter().any(covers) {
                 self.flying.push((Arc::as_ptr(&file), chunk.clone()));
                 self.is_in_pieces = is_piece(&chunk);
-                return Some(Job { file, account, chunk, lacking: Vec::new(), sample, lane, is_exact, way });
+                return Some(Job { file, account, chunk, lacking: Vec::new(), sample, lane, is_exact, begins, way });
             }
         }
         None
@@ -217,7 +232,9 @@ impl Lanes {
 
     /// The chunk, still among those in flight, has come in now, so long after it was sent.
     pub fn learn(&mut self, job: &Job, now: Duration, latency: Duration) {
-        self.pieces.hear(latency);
+        if !job.begins {
+            self.pieces.hear(latency);
+        }
         if job.file.filling.is_trying() {
             self.pieces.interrupt();
         } else if is_piece(&job.chunk) {
@@ -233,7 +250,9 @@ impl Lanes {
         let extent = Extent { part, is_exact };
         match self.queues.iter_mut().find(|queue| queue.lane == lane) {
             Some(queue) => queue.extents.push_front(extent),
-            None => self.queues.push_front(Queue { lane, file, account, extents: [extent].into() }),
+            None => {
+                self.queues.push_front(Queue { lane, file, account, extents: [extent].into(), begins: false, taken: 0 })
+            }
         }
     }
 
@@ -246,7 +265,8 @@ impl Lanes {
     }
 }
 
-/// Requests that a chunk is to the storage, at most: none carries more than [`LARGEST_CHUNK`].
+/// Requests that a chunk is to the storage: each carries [`LARGEST_CHUNK`], where the file system does not ask it for less at a
+/// time.
 fn requests_of(chunk: &Range<u64>) -> usize {
     (chunk.end - chunk.start).div_ceil(LARGEST_CHUNK) as usize
 }

@@ -20,19 +20,23 @@ const SPELL: usize = 20;
 /// Bytes after which it is tried anew, from the few on, and how many times as many it is each time.
 const PAUSE: u64 = 2 << 30;
 const LONGER: u64 = 4;
+/// Bytes without a spell, after which more are given up again: whoever reads wants less by now.
+const UNJUDGED: u64 = 256 << 20;
 
 /// The pieces on one mount. Pure: times come from the caller.
 #[derive(Debug)]
 pub struct Pieces {
     /// Which of [`STEPS`].
     step: usize,
+    /// So many are allowed.
+    bound: usize,
     /// Bytes per second with fewer, as long as more are tried.
     surpassed: f64,
     settled: bool,
     spell: Spell,
     /// The least latency of any request to the mount, however small.
     least: Least,
-    /// Bytes since it is settled, and with how many it is tried anew.
+    /// Bytes since the number was changed or settled; those with which it is tried anew.
     since: u64,
     pause: u64,
 }
@@ -50,6 +54,7 @@ impl Default for Pieces {
     fn default() -> Self {
         Self {
             step: 0,
+            bound: usize::MAX,
             surpassed: 0.0,
             settled: false,
             spell: Spell::default(),
@@ -61,9 +66,14 @@ impl Default for Pieces {
 }
 
 impl Pieces {
+    /// More than so many are not allowed, but one is.
+    pub fn set_bound(&mut self, bound: usize) {
+        self.bound = bound.max(1);
+    }
+
     /// So many may be in flight.
     pub fn most(&self) -> usize {
-        STEPS[self.step].0
+        STEPS[self.step].0.min(self.bound)
     }
 
     /// A request of any size took so long.
@@ -78,14 +88,20 @@ impl Pieces {
 
     /// A piece of so many bytes has come in; so many were in flight, with it.
     pub fn learn(&mut self, bytes: u64, in_flight: usize, now: Duration) {
+        self.since += bytes;
         if self.settled {
-            self.since += bytes;
             if self.since >= self.pause {
-                *self = Self { pause: self.pause.saturating_mul(LONGER), least: self.least, ..Self::default() };
+                let pause = self.pause.saturating_mul(LONGER);
+                *self = Self { pause, least: self.least, bound: self.bound, ..Self::default() };
             }
             return;
         }
-        let (most, spell) = (STEPS[self.step].0, &mut self.spell);
+        if self.step > 0 && self.since >= UNJUDGED {
+            self.step -= 1;
+            self.settle();
+            return;
+        }
+        let (most, spell) = (self.most(), &mut self.spell);
         if in_flight * 4 < most * 3 {
             // The rate is that of a reader who wants less.
             *spell = Spell::default();
@@ -109,13 +125,21 @@ impl Pieces {
         let pays = rate >= self.surpassed * STEPS[self.step].1;
         let least = self.least.latency().unwrap_or(Duration::MAX);
         let has_room = (each * self.most() as u32).as_secs_f64() < least.as_secs_f64() * ROOM;
-        self.settled = !pays || !has_room || self.step + 1 == STEPS.len();
+        let is_last = self.step + 1 == STEPS.len() || STEPS[self.step].0 >= self.bound;
         if !pays {
             self.step -= 1;
-        } else if !self.settled {
+            self.settle();
+        } else if !has_room || is_last {
+            self.settle();
+        } else {
             self.step += 1;
+            (self.surpassed, self.since, self.spell) = (rate, 0, Spell::default());
         }
-        (self.surpassed, self.spell) = (rate, Spell::default());
+    }
+
+    /// The number stays for a while.
+    fn settle(&mut self) {
+        (self.settled, self.since, self.spell) = (true, 0, Spell::default());
     }
 }
 

@@ -63,6 +63,24 @@ fn extents_with_gaps_are_not_fetched_in_large_pieces() {
     assert_eq!(bytes, 8 * 3 * MIB);
 }
 
+/// Of chunks of any size, and of those of one that begins anew, too.
+#[test]
+fn lanes_get_as_many_bytes_each() {
+    let (file, other) = (file(512 * MIB, Way::Populate), file(512 * MIB, Way::Read));
+    let mut lanes = lanes(64);
+    lanes.append((0, 0, 0), &file, &Arc::default(), [0..256 * MIB, 256 * MIB..512 * MIB].into());
+    let records = (0..512).map(|record| record * MIB..record * MIB + (100 << 10)).collect();
+    lanes.append((1, 0, 0), &other, &Arc::default(), records);
+    let mut taken = [0; 2];
+    while taken[1] < 20 * MIB {
+        let job = lanes.next(None).unwrap();
+        lanes.land(&job);
+        taken[job.lane.0 as usize] += job.chunk.end - job.chunk.start;
+        let ahead = taken[0].abs_diff(taken[1]);
+        assert!(ahead <= 2 * LARGE_PIECE, "{taken:?}");
+    }
+}
+
 /// More of them would be dropped, also where others have requests in flight.
 #[test]
 fn few_large_pieces_are_in_flight() {

@@ -99,6 +99,24 @@ fn a_reader_that_wants_little_changes_nothing() {
     assert_eq!(pieces.most(), 10);
 }
 
+/// Whose bound, or whose reader, lets fewer in flight than are tried: those that are there are judged, and what is not is given up.
+#[test]
+fn what_cannot_be_judged_does_not_stay() {
+    let mount = Mount { bears: 6, ..LONG_PATH };
+    for bound in [6, 7] {
+        let mut pieces = Pieces::default();
+        pieces.set_bound(bound);
+        let (_, most) = fill(&mut pieces, &mount, 64, 512 << 20);
+        assert!(most <= bound && pieces.settled, "{most} of {bound}");
+    }
+    let mut pieces = Pieces::default();
+    while pieces.most() < 10 {
+        fill(&mut pieces, &LONG_PATH, 64, PIECE * 8);
+    }
+    fill(&mut pieces, &LONG_PATH, 6, UNJUDGED);
+    assert_eq!((pieces.most(), pieces.settled), (5, true));
+}
+
 /// While others are tried, pieces come in at another rate.
 #[test]
 fn an_interrupted_spell_does_not_count() {
