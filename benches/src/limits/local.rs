@@ -21,7 +21,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn judge(bench: &Bench, subject: &str, kilobytes: u32, bar: f64) -> anyhow::Result<Vec<Bar>> {
-    let storage = bench.storage(Kind::Local, bench.size())?;
+    let storage = bench.storage(Kind::Local, 2 * bench.size())?;
     let _read_ahead = ReadAhead::set(kilobytes, storage.folder())?;
     let pairs = Pairs::alternate(
         bench.count(bench.settings.repetitions),

@@ -125,7 +125,7 @@ pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
             rows.extend(earlier.iter().filter(|row| row.name == case.name).cloned());
         }
     }
-    rows.push(Row { name: "user".into(), bar: as_user(bench, &rows), when, stolen: 0.0, new_page: 0.0 });
+    rows.push(Row { name: "user".into(), bar: as_user(bench, &names, &rows), when, stolen: 0.0, new_page: 0.0 });
     let heading = "At the storage's limit, and never in the way";
     publish(bench, &machine, title, heading, &describe(&rows).to_string(), &rows)
 }
@@ -149,19 +149,21 @@ fn earlier(bench: &Bench, machine: &Machine, title: &str) -> Vec<Row> {
 }
 
 /// The rows as someone who does not own the data meets them are a run of their own.
-fn as_user(bench: &Bench, rows: &[Row]) -> Bar {
+fn as_user(bench: &Bench, names: &[&str], rows: &[Row]) -> Bar {
     let subject = "as an ordinary user on a file that root owns: every row";
     if !bench.programs.is_other_user() {
         return Bar::not_measured(subject, "the readers owned the data: repeat with --as-user nobody");
     }
     let count = |verdict| rows.iter().filter(|row| row.bar.verdict == verdict).count();
     let (met, not_met) = (count(Verdict::Met), count(Verdict::NotMet));
-    let verdict = match (not_met, met == rows.len()) {
+    let absent = names.iter().filter(|name| !rows.iter().any(|row| row.name == **name)).count();
+    let verdict = match (not_met, met == rows.len() && absent == 0) {
         (1.., _) => Verdict::NotMet,
         (0, true) => Verdict::Met,
         (0, false) => Verdict::Undecided,
     };
-    Bar::new(subject, format!("{met} of {} rows met, {not_met} not met", rows.len()), verdict)
+    let absent = if absent == 0 { String::new() } else { format!("; cases never run: {absent}") };
+    Bar::new(subject, format!("{met} of {} bars met, {not_met} not met{absent}", rows.len()), verdict)
 }
 
 fn describe(rows: &[Row]) -> Table {
