@@ -127,6 +127,8 @@ one_buffer! {
     fn __recv_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int) -> isize;
     /// getrandom(2).
     fn getrandom(; buffer: *mut c_void, length ;, flags: c_uint) -> isize;
+    /// getentropy(3).
+    fn getentropy(; buffer: *mut c_void, length ;) -> c_int;
     /// mq_send(3).
     fn mq_send(queue: c_int, ; buffer: *const c_void, length ;, priority: c_uint) -> c_int;
     /// mq_send(3).

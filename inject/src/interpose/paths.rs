@@ -57,6 +57,8 @@ by_words! {
     fn readlinkat(folder: c_int, path: *const c_char, text: *mut c_char, length: usize) -> isize;
     /// realpath(3).
     fn realpath(path: *const c_char, text: *mut c_char) -> *mut c_void;
+    /// realpath(3), as programs built with _FORTIFY_SOURCE call it.
+    fn __realpath_chk(path: *const c_char, text: *mut c_char, room: usize) -> *mut c_void;
     /// creat(2).
     fn creat(path: *const c_char, mode: c_uint) -> c_int;
     /// creat(2) with large file support.

@@ -14,6 +14,8 @@ by_words! {
     fn __fxstat64(version: c_int, file: c_int, status: *mut c_void) -> c_int;
     /// getcwd(3).
     fn getcwd(text: *mut c_char, length: usize) -> *mut c_void;
+    /// getcwd(3), as programs built with _FORTIFY_SOURCE call it.
+    fn __getcwd_chk(text: *mut c_char, length: usize, room: usize) -> *mut c_void;
     /// ioctl(2). What does not come with it is left unread.
     fn ioctl(file: c_int, request: c_ulong, argument: *mut c_void) -> c_int;
     /// fcntl(2). Of its last word the same is true.
@@ -96,6 +98,8 @@ by_words! {
     fn getpeername(socket: c_int, address: *mut c_void, length: *mut c_uint) -> c_int;
     /// poll(2). Of 8,192 files.
     fn poll(files: *mut c_void, count: c_ulong, timeout: c_int) -> c_int;
+    /// poll(2), as programs built with _FORTIFY_SOURCE call it.
+    fn __poll_chk(files: *mut c_void, count: c_ulong, timeout: c_int, room: usize) -> c_int;
     /// connect(2).
     fn connect(socket: c_int, address: *const c_void, length: c_uint) -> c_int;
     /// bind(2).

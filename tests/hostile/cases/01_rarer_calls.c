@@ -32,6 +32,8 @@ extern ssize_t __read(int, void *, size_t), __write(int, const void *, size_t), 
 extern ssize_t __pread64(int, void *, size_t, off_t), __pwrite64(int, const void *, size_t, off_t);
 extern int __open(const char *, int, ...), __open64(const char *, int, ...), __open_2(const char *, int);
 extern int __open64_2(const char *, int), __openat_2(int, const char *, int), __openat64_2(int, const char *, int);
+extern char *__realpath_chk(const char *, char *, size_t), *__getcwd_chk(char *, size_t, size_t);
+extern int __poll_chk(struct pollfd *, nfds_t, int, size_t);
 
 static unsigned char *from, *to, bytes[LENGTH];
 
@@ -223,6 +225,11 @@ static void structures(void)
 	text = (void *)room();
 	expect("realpath", realpath("/dev/../dev", text) == text && !strcmp(text, "/dev"), 1);
 	text = (void *)room();
+	expect("realpath", __realpath_chk("/dev/../dev", text, PATH_MAX) == text && !strcmp(text, "/dev"), 1);
+	text = (void *)room();
+	expect("getcwd", __getcwd_chk(text, PATH_MAX, PATH_MAX) == text && *text == '/', 1);
+	expect("getentropy", getentropy(room(), 200), 0);
+	text = (void *)room();
 	expect("getcwd", getcwd(text, PATH_MAX) == text && *text == '/', 1);
 	int *number = (int *)room();
 	expect("ioctl", ioctl(pair[0], FIONREAD, number), 0), expect("waiting", *number, 4);
@@ -233,6 +240,8 @@ static void structures(void)
 	struct pollfd wanted = { pair[0], POLLIN, 0 }, *polled = (void *)room_with(&wanted, sizeof wanted);
 	expect("poll", poll(polled, 1, 0), 1), expect("ready", polled->revents, POLLIN);
 	struct timespec moment = { 0, 1 };
+	polled = (void *)room_with(&wanted, sizeof wanted);
+	expect("poll", __poll_chk(polled, 1, 0, sizeof wanted), 1), expect("ready", polled->revents, POLLIN);
 	polled = (void *)room_with(&wanted, sizeof wanted);
 	expect("ppoll", ppoll(polled, 1, (void *)put(&moment, sizeof moment), NULL), 1), expect("ready", polled->revents, POLLIN);
 	fd_set waiting;
