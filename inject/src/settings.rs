@@ -1,5 +1,5 @@
-//! What the supervisor wants of this process: read once, by the constructor or before it, and so before the program can change
-//! its environment.
+//! What the supervisor wants of this process: read once by the constructor, before the program can change its
+//! environment.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -40,20 +40,17 @@ pub struct Settings {
     pub private_lock: bool,
 }
 
-/// How far this is: not looked for, or not found so far; somebody reads; what there is is known; the constructor is through, and
-/// the process is served, or left alone.
+/// The constructor is not through; or it is, and the process is served, or left alone.
 const UNREAD: u8 = 0;
-const READING: u8 = 1;
-const READ: u8 = 2;
-const SERVED: u8 = 3;
-const LEFT_ALONE: u8 = 4;
+const SERVED: u8 = 1;
+const LEFT_ALONE: u8 = 2;
 
 struct Store {
     state: AtomicU8,
     settings: UnsafeCell<Settings>,
 }
 
-// SAFETY: the cells are written by `read`, by one thread, and read after the state tells that this is over.
+// SAFETY: the cells are written by `read`, which runs once, in the constructor, and are read after the state says so.
 unsafe impl Sync for Store {}
 
 /// The value, and its length.
@@ -79,14 +76,14 @@ static STORE: Store = Store {
     }),
 };
 
-/// Takes the value of the variable, if nobody has; whether it did. Without the essentials, or with too long a value, nothing is
-/// known.
-pub fn read(value: &CStr) -> bool {
-    let value = value.to_bytes();
-    if value.len() >= CAPACITY || STORE.state.compare_exchange(UNREAD, READING, Acquire, Relaxed).is_err() {
-        return false;
-    }
-    // SAFETY: who has changed the state to this is alone with the cells until it changes it again.
+/// Takes the value of the variable. Without it or its essentials, or with too long a value, the process is left alone.
+///
+/// # Safety
+/// Call once, before any other function of this module, while no other thread runs.
+pub unsafe fn read(value: Option<&CStr>) {
+    STORE.state.store(LEFT_ALONE, Release);
+    let Some(value) = value.map(CStr::to_bytes).filter(|value| value.len() < CAPACITY) else { return };
+    // SAFETY: the caller's promise: nobody else reads or writes the cells now.
     let (text, settings) = unsafe { (&mut *TEXT.0.get(), &mut *STORE.settings.get()) };
     for (to, from) in text.0.iter_mut().zip(value) {
         *to = *from;
@@ -122,37 +119,23 @@ pub fn read(value: &CStr) -> bool {
             _ => {}
         }
     }
-    let is_complete = complete == (true, true);
-    STORE.state.store(if is_complete { READ } else { UNREAD }, Release);
-    is_complete
+    if complete == (true, true) {
+        STORE.state.store(SERVED, Release);
+    }
 }
 
-/// The constructor is through: what has been read from now on holds for all, and what has not never does. Whether it does.
-pub fn conclude() -> bool {
-    let is_read = are_read();
-    STORE.state.store(if is_read { SERVED } else { LEFT_ALONE }, Release);
-    is_read
-}
-
-/// The settings; `None`: this process is left alone, or our constructor has not run yet.
+/// The settings; `None`: this process is left alone, or our constructor is not through yet.
 pub fn get() -> Option<&'static Settings> {
     // SAFETY: written before the state was set to this, not after.
     (STORE.state.load(Acquire) == SERVED).then(|| unsafe { &*STORE.settings.get() })
 }
 
-/// Whether the settings are known, maybe before our constructor.
-pub fn are_read() -> bool {
-    matches!(STORE.state.load(Acquire), READ | SERVED)
-}
-
-/// Whether our constructor has run, and the process is left alone.
-pub fn is_left_alone() -> bool {
-    STORE.state.load(Acquire) == LEFT_ALONE
-}
-
-/// Whether it is not known yet if there are settings.
-pub fn are_unread() -> bool {
-    STORE.state.load(Acquire) == UNREAD
+/// Whether this process is left alone; `None` before our constructor.
+pub fn is_left_alone() -> Option<bool> {
+    match STORE.state.load(Acquire) {
+        UNREAD => None,
+        state => Some(state == LEFT_ALONE),
+    }
 }
 
 /// Whether it is certain that nobody fetches: the optimizer only watches.
@@ -161,7 +144,7 @@ pub fn nobody_fetches() -> bool {
 }
 
 fn values(key: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
-    // SAFETY: written before the state tells so; callers have asked `get` first, and unset it is empty.
+    // SAFETY: written before the state says so, not after; callers have asked `get` first, and unset it is empty.
     let (text, length) = unsafe { &*TEXT.0.get() };
     entries(text.get(..*length).unwrap_or_default()).filter(move |(k, _)| *k == key).map(|(_, value)| value)
 }

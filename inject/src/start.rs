@@ -7,54 +7,56 @@ use crate::{fork_gate, handover, next, owner, settings};
 use core::ffi::{CStr, c_char};
 
 unsafe extern "C" {
-    fn getenv(name: *const c_char) -> *const c_char;
+    /// environ(7).
+    static environ: *const *const c_char;
 }
 
 #[ctor::ctor(unsafe)]
 fn start() {
     next::look_up_all();
-    let Some(value) = wish() else {
-        settings::conclude();
-        return;
-    };
-    owner::establish();
-    read(value);
-    if settings::conclude() {
+    let wish = wish();
+    if wish.is_some() {
+        owner::establish();
+    }
+    // SAFETY: constructors run one after the other, and this one runs once.
+    unsafe { settings::read(wish) };
+    if settings::get().is_some() {
+        // A mask comes along over exec; threads that begin later inherit this one.
+        stand_in::begin();
         fork_gate::begin();
     }
-    handover::report_loaded();
+    if wish.is_some() {
+        handover::report_loaded();
+    }
 }
 
-/// Reads the settings before our constructor runs: those of the program's own libraries come first, and threads that they start
-/// keep the mask that they begin with. Whether they are known now.
-#[cold]
-#[inline(never)] // One copy is enough for all who ask.
-pub fn read_early() -> bool {
-    wish().is_some_and(read)
+/// Whether this process is to be served, as far as can be told before our constructor: those of the program's own libraries come
+/// first, and threads that they start keep the mask that they begin with.
+pub fn is_wanted() -> bool {
+    wish().is_some()
 }
 
 /// What is wanted of this process, unless it is to be left alone.
 fn wish() -> Option<&'static CStr> {
-    let is_off = variable(c"PRECACHE").is_some_and(|value| value.to_bytes() == b"off");
-    variable(c"PRECACHE_READER").filter(|_| !is_off)
+    let is_off = variable(b"PRECACHE=").is_some_and(|value| value.to_bytes() == b"off");
+    variable(b"PRECACHE_READER=").filter(|_| !is_off)
 }
 
-fn read(value: &CStr) -> bool {
-    let is_first = settings::read(value);
-    if is_first {
-        // A mask comes along over exec; threads that begin later inherit this one.
-        stand_in::begin();
-    }
-    is_first
-}
-
-fn variable(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: a C string; the answer is null or a C string that lives until the environment changes, which nobody does
-    // during construction.
+/// Calls nothing: getenv(3) may be a function of the program's, which calls what asks here.
+fn variable(name: &[u8]) -> Option<&'static CStr> {
+    // SAFETY: null before libc has begun, or a list of C strings that ends with null, of which nobody changes one while
+    // libraries begin.
     unsafe {
-        let value = getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value))
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            let text = CStr::from_ptr(*entry);
+            if text.to_bytes().starts_with(name) {
+                return CStr::from_bytes_with_nul(text.to_bytes_with_nul().get(name.len()..)?).ok();
+            }
+            entry = entry.add(1);
+        }
     }
+    None
 }
 
 /// The library has no code that panics on purpose; should one be left, the process ends as by abort(3), at once.

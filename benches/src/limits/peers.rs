@@ -16,7 +16,7 @@ const BAR: f64 = 1.02;
 /// Of the limit: a peer above it can be beaten.
 const NEAR: f64 = 1.05;
 /// Of the best peer's time in the first round: who takes longer is not the best, and does not run again.
-const RIVAL: f64 = 1.2;
+const RIVAL: f64 = 1.5;
 
 pub fn cases() -> Vec<Case> {
     let case = |kind: Kind| {
@@ -61,19 +61,24 @@ fn judge(bench: &Bench, subject: &str, kind: Kind) -> anyhow::Result<Vec<Bar>> {
             times.push(configuration.run(bench, &storage)?.seconds);
         }
     }
-    let runs = [rivals, others].concat();
-    let times = |wanted| runs.iter().find(|(one, _)| *one == wanted).map(|(_, times)| times.as_slice()).unwrap_or(&[]);
+    let times =
+        |wanted| rivals.iter().find(|(one, _)| *one == wanted).map(|(_, times)| times.as_slice()).unwrap_or(&[]);
     let median = |times: &[f64]| Spread::of(times.iter().copied()).map_or(f64::NAN, |spread| spread.median);
     let ours = times(Configuration::PrefetchOn);
     let bytes = storage.file_size()?;
     let limits: Vec<f64> = times(Configuration::Warm).iter().map(|warm| limit.seconds(bytes, *warm)).collect();
 
     let mut peers: Vec<(Configuration, &[f64])> =
-        runs.iter().filter(|(one, _)| one.is_peer()).map(|(one, times)| (*one, times.as_slice())).collect();
+        rivals.iter().filter(|(one, _)| one.is_peer()).map(|(one, times)| (*one, times.as_slice())).collect();
     peers.sort_by(|(_, one), (_, other)| median(one).total_cmp(&median(other)));
     let (best, best_times) = *peers.first().context("no peer can run here")?;
-    let list: Vec<String> =
-        peers.iter().map(|(peer, times)| format!("{} {}", peer.label(), seconds(median(times)))).collect();
+    let others = others.iter().map(|(peer, times)| (*peer, times.as_slice()));
+    let list: Vec<String> = peers
+        .iter()
+        .copied()
+        .chain(others)
+        .map(|(peer, times)| format!("{} {}", peer.label(), seconds(median(times))))
+        .collect();
     if !cannot.is_empty() {
         // One of these might be the best.
         let cannot: Vec<&str> = cannot.iter().map(|one| one.label()).collect();

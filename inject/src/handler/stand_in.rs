@@ -101,11 +101,14 @@ pub fn note_early(mask: SignalSet) {
     }
 }
 
-/// At the start of a program SIGSTKFLT stands for nothing yet.
+/// At the start of a program SIGSTKFLT stands for nothing yet, unless one of the program's own libraries has begun before and
+/// blocks SIGSEGV.
 pub fn begin() {
     let now = sys::mask();
-    if now & (SEGV | STOOD_FOR) != 0 {
+    if now & SEGV != 0 {
         sys::set_mask(kernel_form(now));
+    } else if now & STOOD_FOR != 0 && !IS_IN_USE.load(Relaxed) {
+        sys::set_mask(now & !STOOD_FOR);
     }
     if BLOCKED_EARLY.load(Relaxed) {
         (1..=64).filter(|&signal| !concerns(signal)).for_each(settle_action);

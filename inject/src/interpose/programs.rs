@@ -2,12 +2,13 @@
 //! in force in its place. What would not start with our library does not inherit it. And the fork that no handler is called for.
 
 use super::given::Given;
+use super::signals::is_served;
 use crate::executable::Target;
 use crate::handler::disposition::{Ignored, Suspended};
 use crate::handler::stand_in;
 use crate::preload::{self, List};
 use crate::sys::{self, SignalSet};
-use crate::{fork_gate, interpose, settings};
+use crate::{fork_gate, interpose};
 use core::ffi::{c_char, c_int, c_short, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null;
@@ -21,7 +22,7 @@ struct Inherited {
 
 impl Inherited {
     fn begin() -> Option<Self> {
-        if !settings::are_read() || cfg!(feature = "sabotage-ours-is-inherited") {
+        if !is_served() || cfg!(feature = "sabotage-ours-is-inherited") {
             return None;
         }
         let mask = stand_in::blocking().map(|now| {
@@ -68,7 +69,7 @@ pub unsafe fn execute_target(
 /// The same for calls that take the mask for the program as an attribute: it is never in force here, where a handler of
 /// the program's may trip meanwhile.
 fn spawn(attributes: *const posix_spawnattr_t, call: impl FnOnce(*const posix_spawnattr_t) -> c_int) -> c_int {
-    if !settings::are_read() || cfg!(feature = "sabotage-ours-is-inherited") {
+    if !is_served() || cfg!(feature = "sabotage-ours-is-inherited") {
         return call(attributes);
     }
     let ignored = Ignored::begin();

@@ -11,6 +11,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What a shorter chunk counts for in its lane's turn: it takes as many requests.
+const LEAST_TAKEN: u64 = 128 << 10;
+
 /// Names the stream that chunks belong to: reader, mapping, stream.
 pub type Lane = (u64, u32, u32);
 
@@ -33,7 +36,7 @@ pub struct Job {
     lane: Lane,
     /// What lies around it is not wanted.
     is_exact: bool,
-    /// The first of what its lane has asked for anew: its reader is in it, and may have brought in most of it.
+    /// The first of its lane since nothing was queued there: its reader is in it, and may have brought in most of it.
     begins: bool,
     /// The engine that the chunk was cut for.
     pub way: Way,
@@ -209,7 +212,7 @@ impl Lanes {
             }
             let (file, account) = (Arc::clone(&queue.file), Arc::clone(&queue.account));
             let (lane, begins) = (queue.lane, std::mem::take(&mut queue.begins));
-            queue.taken += chunk.end - chunk.start;
+            queue.taken += (chunk.end - chunk.start).max(LEAST_TAKEN);
             if queue.extents.is_empty() {
                 drop(queue);
             } else if queue.taken < LARGE_PIECE {
@@ -246,13 +249,14 @@ impl Lanes {
     /// The chunk is not cached after all: its turn comes again, in parts.
     pub fn put_back(&mut self, job: Job) {
         self.land(&job);
-        let Job { file, account, chunk: part, lane, is_exact, .. } = job;
+        let Job { file, account, chunk: part, lane, is_exact, begins, .. } = job;
         let extent = Extent { part, is_exact };
         match self.queues.iter_mut().find(|queue| queue.lane == lane) {
-            Some(queue) => queue.extents.push_front(extent),
-            None => {
-                self.queues.push_front(Queue { lane, file, account, extents: [extent].into(), begins: false, taken: 0 })
+            Some(queue) => {
+                queue.extents.push_front(extent);
+                queue.begins |= begins;
             }
+            None => self.queues.push_front(Queue { lane, file, account, extents: [extent].into(), begins, taken: 0 }),
         }
     }
 

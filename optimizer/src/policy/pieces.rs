@@ -66,9 +66,18 @@ impl Default for Pieces {
 }
 
 impl Pieces {
-    /// More than so many are not allowed, but one is.
+    /// More than so many are not allowed, but one is. Where that lets more in flight, it is not known whether they pay.
     pub fn set_bound(&mut self, bound: usize) {
+        let before = self.most();
         self.bound = bound.max(1);
+        if self.most() > before {
+            self.begin_anew(self.pause);
+        }
+    }
+
+    /// From the few on.
+    fn begin_anew(&mut self, pause: u64) {
+        *self = Self { pause, least: self.least, bound: self.bound, ..Self::default() };
     }
 
     /// So many may be in flight.
@@ -91,8 +100,7 @@ impl Pieces {
         self.since += bytes;
         if self.settled {
             if self.since >= self.pause {
-                let pause = self.pause.saturating_mul(LONGER);
-                *self = Self { pause, least: self.least, bound: self.bound, ..Self::default() };
+                self.begin_anew(self.pause.saturating_mul(LONGER));
             }
             return;
         }

@@ -1,5 +1,6 @@
-# Expected: threads that a library which the program is linked to starts before any other library begins, with all signals
-# blocked, read closed pages, as does a handler that it has set by number to block SIGSEGV; they find blocked what they blocked.
+# Expected: threads that a library which the program is linked to starts before any other library begins, and that block all
+# signals at the same moment or begin with them blocked, read closed pages, as does a handler that it has set by number to block
+# SIGSEGV; they find blocked what they blocked. The program has a getenv of its own, which changes masks.
 # @counter active_readers 1
 set -e
 cat > linked.c <<'C'
@@ -8,13 +9,16 @@ cat > linked.c <<'C'
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 volatile unsigned char *base;
 size_t length;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t mapped = PTHREAD_COND_INITIALIZER;
-static pthread_t thread;
+enum { THREADS = 6 };
+static pthread_t thread, threads[THREADS];
+static pthread_barrier_t together;
 static void read_it(const char *who, size_t from, size_t to)
 {
 	sigset_t now;
@@ -26,14 +30,31 @@ static void read_it(const char *who, size_t from, size_t to)
 		sigismember(&now, SIGSTKFLT));
 	fflush(stdout);
 }
-static void *run(void *nothing)
+static void await_mapping(void)
 {
 	pthread_mutex_lock(&lock);
 	while (!base)
 		pthread_cond_wait(&mapped, &lock);
 	pthread_mutex_unlock(&lock);
+}
+static void *run(void *nothing)
+{
+	await_mapping();
 	read_it("thread", 0, length / 2);
 	return nothing;
+}
+static void *block(void *result)
+{
+	sigset_t all;
+	sigfillset(&all);
+	pthread_barrier_wait(&together);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	await_mapping();
+	size_t part = length / THREADS, from = ((pthread_t *)result - threads) * part;
+	uintptr_t sum = 0;
+	for (size_t at = from; at < from + part; at += 4096)
+		sum = sum * 31 + base[at];
+	return (void *)sum;
 }
 static void on_signal(int signal)
 {
@@ -43,6 +64,11 @@ static void on_signal(int signal)
 __attribute__((constructor)) static void early(void)
 {
 	sigset_t all, old;
+	pthread_barrier_init(&together, NULL, THREADS);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(threads + i, NULL, block, threads + i);
+	if (!getenv("PATH"))
+		puts("no PATH");
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_create(&thread, NULL, run, NULL);
@@ -63,6 +89,11 @@ void have_mapped(void *place, size_t size)
 	pthread_cond_broadcast(&mapped);
 	pthread_mutex_unlock(&lock);
 	pthread_join(thread, NULL);
+	for (int i = 0; i < THREADS; i++) {
+		void *sum;
+		pthread_join(threads[i], &sum);
+		printf("%lx\n", (unsigned long)sum);
+	}
 }
 C
 cat > reader.c <<'C'
@@ -71,7 +102,21 @@ cat > reader.c <<'C'
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <string.h>
+#include <unistd.h>
+extern char **environ;
 void have_mapped(void *place, size_t size);
+char *getenv(const char *name)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_BLOCK, &none, NULL);
+	size_t length = strlen(name);
+	for (char **entry = environ; entry && *entry; entry++)
+		if (!strncmp(*entry, name, length) && (*entry)[length] == '=')
+			return *entry + length + 1;
+	return NULL;
+}
 int main(int count, char **arguments)
 {
 	(void)count;

@@ -12,17 +12,20 @@ use crate::settings;
 use crate::sys::SignalSet;
 use core::ffi::c_int;
 
-/// Whether the program sees a SIGSEGV of its own: from its first such call on.
+/// Whether the program sees a SIGSEGV of its own: before our constructor, too.
 #[inline(never)] // One copy is enough for all who ask.
-fn is_served() -> bool {
-    settings::are_read() || settings::are_unread() && read_early()
+pub fn is_served() -> bool {
+    match settings::is_left_alone() {
+        Some(is_left_alone) => !is_left_alone,
+        None => is_wanted(),
+    }
 }
 
 #[cfg(feature = "preload")]
-use crate::start::read_early;
+use crate::start::is_wanted;
 
 #[cfg(not(feature = "preload"))]
-fn read_early() -> bool {
+fn is_wanted() -> bool {
     false
 }
 

@@ -3,6 +3,10 @@
 use crate::options::DEFAULT_MAX_INFLIGHT;
 use std::collections::HashSet;
 
+/// Requests that a reader may have in flight itself: the page that it waits for, with what lies around it, and what the kernel
+/// reads ahead behind that (`do_async_mmap_readahead` in mm/filemap.c).
+const READERS_OWN: usize = 2;
+
 /// What one session asks of the pool, once for each mapping that it has on the mount.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
@@ -48,10 +52,10 @@ impl Wishes {
         let wishes = self.made.iter().map(|(_, wish)| wish);
         let asked = wishes.clone().filter_map(|wish| wish.jobs).max().unwrap_or(0);
         // A bound that was given holds for all; the one that was not gives way to the requests asked for.
-        // It holds for the mount: each session leaves one of them, up to half, for what its readers ask for themselves.
+        // It holds for the mount: each session leaves some of them, up to half, for what its readers ask for themselves.
         let sessions: HashSet<u64> = wishes.clone().map(|wish| wish.session).collect();
         let least = wishes.clone().filter_map(|wish| wish.max_inflight).min();
-        let bound = least.map(|most| most - sessions.len().min(most / 2));
+        let bound = least.map(|most| most - (READERS_OWN * sessions.len()).min(most / 2));
         let cap = bound.unwrap_or(DEFAULT_MAX_INFLIGHT.max(asked)).max(1);
         let is_measured = wishes.clone().any(|wish| wish.jobs.is_none());
         (wishes.len() > 0).then_some(Terms { asked, is_measured, cap })
@@ -90,20 +94,20 @@ mod tests {
         let many = wishes.add(Wish { session: 2, jobs: Some(200), max_inflight: None });
         assert_eq!(in_force(&wishes), (200, 200));
         wishes.add(Wish { session: 3, jobs: None, max_inflight: Some(100) });
-        assert_eq!(in_force(&wishes), (200, 97));
+        assert_eq!(in_force(&wishes), (200, 94));
         wishes.remove(many);
-        assert_eq!(in_force(&wishes), (0, 98));
+        assert_eq!(in_force(&wishes), (0, 96));
     }
 
-    /// However many files it maps, a session's readers are one reader more that may ask for something itself.
+    /// However many files it maps, a session's readers are one reader more that asks for something itself.
     #[test]
     fn a_session_counts_once() {
         let mut wishes = Wishes::default();
         for _ in 0..8 {
             wishes.add(Wish { max_inflight: Some(16), ..PLAIN });
         }
-        assert_eq!(in_force(&wishes), (0, 15));
-        wishes.add(Wish { session: 2, max_inflight: Some(16), ..PLAIN });
         assert_eq!(in_force(&wishes), (0, 14));
+        wishes.add(Wish { session: 2, max_inflight: Some(16), ..PLAIN });
+        assert_eq!(in_force(&wishes), (0, 12));
     }
 }

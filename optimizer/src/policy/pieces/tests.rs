@@ -110,6 +110,12 @@ fn what_cannot_be_judged_does_not_stay() {
         assert!(most <= bound && pieces.settled, "{most} of {bound}");
     }
     let mut pieces = Pieces::default();
+    pieces.set_bound(6);
+    fill(&mut pieces, &LONG_PATH, 64, 512 << 20);
+    assert_eq!((pieces.most(), pieces.settled), (6, true));
+    pieces.set_bound(64);
+    assert_eq!((pieces.most(), pieces.settled), (FEW, false), "nobody knows what more would bring");
+    let mut pieces = Pieces::default();
     while pieces.most() < 10 {
         fill(&mut pieces, &LONG_PATH, 64, PIECE * 8);
     }
