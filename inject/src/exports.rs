@@ -15,18 +15,23 @@ const NAMES: usize = 5;
 const SYMBOLS: usize = 6;
 const HASH: usize = 0x6fff_fef5;
 
-/// What the dynamic section says under a tag that tells of an address (elf(5)). Some loaders add to it where the library is.
-unsafe fn table(tag: usize) -> Option<usize> {
-    let (begin, mut entry) = ((&raw const BEGIN).addr(), &raw const DYNAMIC);
+/// What the dynamic section says of these tables (elf(5)).
+fn tables() -> [usize; 3] {
+    let (begin, mut entry, mut found) = ((&raw const BEGIN).addr(), &raw const DYNAMIC, [0; 3]);
     loop {
         // SAFETY: the linker's name for the dynamic section, which an entry with the tag 0 ends.
-        let [found, value] = unsafe { *entry };
-        match found {
-            0 => return None,
-            _ if found == tag => return Some(if value < begin { begin + value } else { value }),
-            // SAFETY: this entry is not the last one.
-            _ => entry = unsafe { entry.add(1) },
-        }
+        let [tag, value] = unsafe { *entry };
+        let table = match tag {
+            0 => return found,
+            NAMES => &mut found[0],
+            SYMBOLS => &mut found[1],
+            HASH => &mut found[2],
+            _ => &mut 0,
+        };
+        // Some loaders have added to it where the library is.
+        *table = if value < begin { begin + value } else { value };
+        // SAFETY: this entry is not the last one.
+        entry = unsafe { entry.add(1) };
     }
 }
 
@@ -36,8 +41,8 @@ pub fn of(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: the tables that the linker has made (`--hash-style=gnu`), in their documented form: four words, the filter of twice
     // the third, as many buckets as the first says, and the hashes of all symbols from the second on, the last of each bucket odd.
     unsafe {
-        let (names, symbols) = (table(NAMES)? as *const c_char, table(SYMBOLS)? as *const libc::Elf64_Sym);
-        let words = table(HASH)? as *const u32;
+        let [names, symbols, hashes] = tables();
+        let (names, symbols, words) = (names as *const c_char, symbols as *const libc::Elf64_Sym, hashes as *const u32);
         let [buckets, first, filter] = [0, 1, 2].map(|at| *words.add(at));
         let bucket = words.add(4 + 2 * filter as usize);
         let hashes = bucket.add(buckets as usize);

@@ -49,9 +49,8 @@ fn variable(name: &[u8]) -> Option<&'static CStr> {
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
-            let text = CStr::from_ptr(*entry);
-            if text.to_bytes().starts_with(name) {
-                return CStr::from_bytes_with_nul(text.to_bytes_with_nul().get(name.len()..)?).ok();
+            if CStr::from_ptr(*entry).to_bytes().starts_with(name) {
+                return Some(CStr::from_ptr((*entry).add(name.len())));
             }
             entry = entry.add(1);
         }
