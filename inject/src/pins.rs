@@ -10,7 +10,7 @@
 //! calls (`all_pinned`). A pin of everything, which one call of printf takes, is taken over by the next one whose frame lies where
 //! the frame of the call was that left it behind.
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 /// Ranges that can be pinned at a time; when there are more, everything is.
 const PINS: usize = 64;
@@ -31,6 +31,9 @@ static WHOLES: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 
 /// Bytes, about, of the frames that are told apart by their places.
 const FRAME: usize = 64;
+
+/// Frames have not always found their own place free: what one has left behind may be in another.
+static ARE_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
 /// Those for which no place was left.
 static MORE_WHOLES: AtomicU32 = AtomicU32::new(0);
@@ -86,20 +89,32 @@ pub fn pin(start: usize, end: usize) -> Pin {
 /// see [`crate::registry::await_turns`].
 pub fn everything(Frame(frame): Frame) -> (Pin, bool) {
     let era = ERA.load(Relaxed);
+    let own = &WHOLES[frame / FRAME % WHOLES.len()];
+    if !ARE_ELSEWHERE.load(Relaxed) && own.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() {
+        return (Pin { kind: Kind::Whole(own), era }, false);
+    }
+    let (kind, was_left) = anywhere(frame);
+    (Pin { kind, era }, was_left)
+}
+
+/// The place in which this frame has left a pin behind, or a free one.
+#[cold]
+#[inline(never)] // Most find their own.
+fn anywhere(frame: usize) -> (Kind, bool) {
     if frame != Frame::ANY.0
         && let Some(left) = WHOLES.iter().find(|place| place.load(Relaxed) == frame)
     {
-        return (Pin { kind: Kind::Whole(left), era }, true);
+        return (Kind::Whole(left), true);
     }
-    // Threads begin at places of their own, as far as they are told apart.
-    let first = frame / FRAME;
-    for place in (0..WHOLES.len()).filter_map(|next| WHOLES.get(first.wrapping_add(next) % WHOLES.len())) {
+    ARE_ELSEWHERE.store(true, Relaxed);
+    let own = frame / FRAME;
+    for place in (0..WHOLES.len()).filter_map(|next| WHOLES.get(own.wrapping_add(next) % WHOLES.len())) {
         if place.load(Relaxed) == 0 && place.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() {
-            return (Pin { kind: Kind::Whole(place), era }, false);
+            return (Kind::Whole(place), false);
         }
     }
     MORE_WHOLES.fetch_add(1, SeqCst);
-    (Pin { kind: Kind::WholeWithoutPlace, era }, false)
+    (Kind::WholeWithoutPlace, false)
 }
 
 impl Pin {
