@@ -203,10 +203,13 @@ fn arm(
     };
     let claim = registry::claim().ok_or(Refusal::TableFull)?;
     if cfg!(feature = "sabotage-guard-before-registration") {
-        // SAFETY: the mapping that the program has just made.
-        let _ = unsafe {
-            sys::guard_install(what.start, PAGE as usize).and_then(|()| sys::guard_remove(what.start, PAGE as usize))
-        };
+        // For as long as a handler takes to look the place up.
+        for _ in 0..64 {
+            // SAFETY: the mapping that the program has just made.
+            let _ = unsafe {
+                sys::guard_install(what.start, PAGE as usize).and_then(|()| sys::guard_remove(what.start, PAGE as usize))
+            };
+        }
     }
     // From here on a thread that knows the place already (MAP_FIXED) may trip.
     let held = claim.register(&what);

@@ -55,7 +55,7 @@ pub const RULES: &[Rule] = &[
         &[("hostile", "19_protection_is_the_programs.c"), ("hostile", "19_unusual_changes.c")],
     ),
     rule("unmap-does-not-wait", &[("hostile", "18_address_reuse.c")]),
-    rule("guard-before-registration", &[("hostile", "18_mapping_changes_under_readers.c")]),
+    rule("guard-before-registration", &[("hostile", "18_mapped_under_readers.c")]),
     rule("private-guards", &[("hostile", "20_private_writes.c")]),
     rule("mappings-run-out", &[("hostile", "21_no_kernel_mappings_left.c")]),
     rule("closed-again-at-once", &[("hostile", "32_one_instruction_several_pages.c")]),
