@@ -207,7 +207,8 @@ fn arm(
         for _ in 0..64 {
             // SAFETY: the mapping that the program has just made.
             let _ = unsafe {
-                sys::guard_install(what.start, PAGE as usize).and_then(|()| sys::guard_remove(what.start, PAGE as usize))
+                sys::guard_install(what.start, PAGE as usize)
+                    .and_then(|()| sys::guard_remove(what.start, PAGE as usize))
             };
         }
     }
