@@ -35,9 +35,30 @@ fn tables() -> [usize; 3] {
     }
 }
 
+/// What the linker's table finds a name by (`_dl_new_hash`, elf/dl-new-hash.h in glibc).
+pub const fn hash(name: &CStr) -> u32 {
+    let (name, mut hash, mut at) = (name.to_bytes(), 5381u32, 0);
+    while at < name.len() {
+        hash = hash.wrapping_mul(33).wrapping_add(name[at] as u32);
+        at += 1;
+    }
+    hash
+}
+
 /// The function that we export under this name.
 pub fn of(name: &CStr) -> Option<NonNull<c_void>> {
-    let hash = name.to_bytes().iter().fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+    let (_, value) = find(hash(name)).filter(|(found, _)| *found == name)?;
+    NonNull::new((&raw const BEGIN).addr().wrapping_add(value) as *mut c_void)
+}
+
+/// The name of the function that we export under a name with this hash.
+pub fn name_of(wanted: u32) -> Option<&'static CStr> {
+    find(wanted).map(|(name, _)| name)
+}
+
+/// Our symbol with this hash: its name, and where it is, from our library's beginning.
+#[inline(never)] // One copy is enough for both.
+fn find(wanted: u32) -> Option<(&'static CStr, usize)> {
     // SAFETY: the tables that the linker has made (`--hash-style=gnu`), in their documented form: four words, the filter of twice
     // the third, as many buckets as the first says, and the hashes of all symbols from the second on, the last of each bucket odd.
     unsafe {
@@ -46,12 +67,13 @@ pub fn of(name: &CStr) -> Option<NonNull<c_void>> {
         let [buckets, first, filter] = [0, 1, 2].map(|at| *words.add(at));
         let bucket = words.add(4 + 2 * filter as usize);
         let hashes = bucket.add(buckets as usize);
-        let mut at = *bucket.add(hash.checked_rem(buckets)? as usize);
+        let mut at = *bucket.add(wanted.checked_rem(buckets)? as usize);
         while at >= first {
             let found = *hashes.add((at - first) as usize);
             let symbol = symbols.add(at as usize);
-            if found | 1 == hash | 1 && CStr::from_ptr(names.add((*symbol).st_name as usize)) == name {
-                return NonNull::new((&raw const BEGIN).addr().wrapping_add((*symbol).st_value as usize) as *mut c_void);
+            let name = CStr::from_ptr(names.add((*symbol).st_name as usize));
+            if found | 1 == wanted | 1 && hash(name) == wanted {
+                return Some((name, (*symbol).st_value as usize));
             }
             if found & 1 != 0 {
                 break;

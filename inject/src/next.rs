@@ -4,7 +4,7 @@
 //! up on the spot.
 
 #[cfg(feature = "preload")]
-use crate::interpose::memory::preserving_errno;
+use crate::{exports, interpose::memory::preserving_errno};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem;
 use core::ptr::{self, NonNull};
@@ -41,65 +41,57 @@ const FIRST_VERSION: &[u8; 12] = b"GLIBC_2.2.5\0";
 /// `RTLD_NEXT`: the next object after ours in search order (dlsym(3)).
 const NEXT: *mut c_void = -1isize as *mut c_void;
 
-/// Room for a name, with the zero byte at its end.
-const NAME: usize = 24;
+/// The highest bit of a word, which no address of a program has: the word holds the hash of a name.
+const SOUGHT: usize = 1 << (usize::BITS - 1);
 
-/// What the longest names begin with, and the byte that stands for it.
-const PREFIX: &[u8] = b"pthread_attr_";
-const MARK: u8 = 1;
-
-/// One function of the next library. Its name lies in it: a pointer would be relocated whenever the library is loaded.
+/// One function of the next library.
 pub struct Next {
+    /// Or the hash of its name, until it is found. The name itself is that of our own function: once in the library is enough.
     address: AtomicPtr<c_void>,
-    name: [u8; NAME],
-}
-
-/// Whether the name begins with [`PREFIX`].
-const fn is_long(name: &[u8]) -> bool {
-    let mut at = 0;
-    while at < PREFIX.len() && at < name.len() && name[at] == PREFIX[at] {
-        at += 1;
-    }
-    at == PREFIX.len()
+    /// Nothing is exported then.
+    #[cfg(not(feature = "preload"))]
+    name: &'static CStr,
 }
 
 impl Next {
+    #[cfg(feature = "preload")]
     pub const fn new(name: &'static CStr) -> Self {
-        let name = name.to_bytes();
-        let mut own = [0; NAME];
-        let (mut from, mut to) = (0, 0);
-        if is_long(name) {
-            own[0] = MARK;
-            (from, to) = (PREFIX.len(), 1);
-        }
-        while from < name.len() {
-            own[to] = name[from];
-            (from, to) = (from + 1, to + 1);
-        }
-        assert!(own[NAME - 1] == 0, "there is room for the zero byte");
-        Self { address: AtomicPtr::new(ptr::null_mut()), name: own }
+        Self { address: AtomicPtr::new(ptr::without_provenance_mut(SOUGHT | exports::hash(name) as usize)) }
+    }
+
+    #[cfg(not(feature = "preload"))]
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { address: AtomicPtr::new(ptr::without_provenance_mut(SOUGHT)), name }
     }
 
     /// Its address; `None` when no library has it: errno then is ENOSYS, as of a call that the kernel lacks.
     #[inline(always)]
     pub fn address(&self) -> Option<NonNull<c_void>> {
-        NonNull::new(self.address.load(Acquire)).or_else(|| self.look_up())
+        let address = self.address.load(Acquire);
+        if address.addr() & SOUGHT == 0 { NonNull::new(address) } else { self.look_up(address.addr()) }
     }
 
     #[cold]
     #[inline(never)] // One copy is enough for all who ask.
-    fn look_up(&self) -> Option<NonNull<c_void>> {
-        let mut name = [0u8; PREFIX.len() + NAME];
-        let (prefix, rest) = if self.name[0] == MARK { (PREFIX, &self.name[1..]) } else { (&[][..], &self.name[..]) };
-        name.iter_mut().zip(prefix.iter().chain(rest)).for_each(|(to, from)| *to = *from);
-        // SAFETY: a C string: there is room for the zero byte at its end.
-        let found = unsafe { of(name.as_ptr().cast()) };
-        self.address.store(found.map_or(ptr::null_mut(), NonNull::as_ptr), Release);
-        if found.is_none() {
+    fn look_up(&self, sought: usize) -> Option<NonNull<c_void>> {
+        // SAFETY: a C string.
+        let found = self.name(sought).and_then(|name| unsafe { of(name.as_ptr()) });
+        match found {
+            Some(found) => self.address.store(found.as_ptr(), Release),
             // SAFETY: the calling thread's own errno (errno(3)).
-            unsafe { *libc::__errno_location() = libc::ENOSYS };
+            None => unsafe { *libc::__errno_location() = libc::ENOSYS },
         }
         found
+    }
+
+    #[cfg(feature = "preload")]
+    fn name(&self, sought: usize) -> Option<&'static CStr> {
+        exports::name_of(sought as u32)
+    }
+
+    #[cfg(not(feature = "preload"))]
+    fn name(&self, _: usize) -> Option<&'static CStr> {
+        Some(self.name)
     }
 }
 
@@ -157,7 +149,7 @@ pub fn look_up_all() {
     // The program begins with the errno that it has without us.
     preserving_errno(|| {
         for next in all {
-            next.look_up();
+            next.address();
         }
     });
 }

@@ -79,10 +79,22 @@ static STORE: Store = Store {
 /// Takes the value of the variable. Without it or its essentials, or with too long a value, the process is left alone.
 ///
 /// # Safety
-/// Call once, before any other function of this module, while no other thread runs.
+/// Call once, before any other function of this module but [`get`] and [`is_left_alone`].
 pub unsafe fn read(value: Option<&CStr>) {
-    STORE.state.store(LEFT_ALONE, Release);
-    let Some(value) = value.map(CStr::to_bytes).filter(|value| value.len() < CAPACITY) else { return };
+    // SAFETY: the caller's promise.
+    let is_complete = value.is_some_and(|value| unsafe { take(value.to_bytes()) });
+    // Once, and last: libraries of the program may have begun threads, which ask.
+    STORE.state.store(if is_complete { SERVED } else { LEFT_ALONE }, Release);
+}
+
+/// Keeps the value, and what it says; whether it has all that is essential.
+///
+/// # Safety
+/// As [`read`].
+unsafe fn take(value: &[u8]) -> bool {
+    if value.len() >= CAPACITY {
+        return false;
+    }
     // SAFETY: the caller's promise: nobody else reads or writes the cells now.
     let (text, settings) = unsafe { (&mut *TEXT.0.get(), &mut *STORE.settings.get()) };
     for (to, from) in text.0.iter_mut().zip(value) {
@@ -119,9 +131,7 @@ pub unsafe fn read(value: Option<&CStr>) {
             _ => {}
         }
     }
-    if complete == (true, true) {
-        STORE.state.store(SERVED, Release);
-    }
+    complete == (true, true)
 }
 
 /// The settings; `None`: this process is left alone, or our constructor is not through yet.
