@@ -239,7 +239,9 @@ fn arm(
         protect::lift(&held, &mut turn);
         drop(turn);
         handover::retract(held.slot());
-        drop(registry::leave(held));
+        let leaving = registry::leave(held);
+        registry::await_leaving(what.start, what.start + length);
+        drop(leaving);
     }
     armed
 }
@@ -381,7 +383,7 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
             *slot = Some(leaving);
         }
     });
-    // What another thread was letting go of, or was first at, may still have handlers at work.
+    // Of what another thread was first at, too.
     registry::await_leaving(address, address.saturating_add(length));
     Some(departure)
 }

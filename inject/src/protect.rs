@@ -15,8 +15,6 @@ use precache_contract::segment::{LettingGo, Method};
 /// that a system call of the program is at work on.
 #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub fn perform(held: &Held, action: Action) -> sys::Result<()> {
-    #[cfg(feature = "sabotage")]
-    crate::sabotage::before_change();
     if matches!(action, Action::Close(_) | Action::Guard(_)) {
         registry::note_change();
     }

@@ -4,7 +4,6 @@
 use crate::curtain::{Action, Span};
 use crate::protect;
 use crate::registry::Held;
-use crate::sys;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use precache_contract::PAGE;
@@ -48,13 +47,6 @@ pub unsafe fn in_signal_context(context: *mut c_void) {
         (*registers).mxcsr ^= 0x6000;
     }
     let _ = context;
-}
-
-/// Between a handler's look at the table and its system call: time for whoever unmaps, who would have to wait now.
-pub fn before_change() {
-    if cfg!(feature = "sabotage-unmap-does-not-wait") {
-        (0..50).for_each(|_| sys::yield_now());
-    }
 }
 
 /// What a trip may not leave behind: the page that tripped before, closed again.

@@ -82,7 +82,7 @@ impl World {
             self.lifecycle.release();
             mine
         };
-        // `registry::leave`, and `registry::await_leaving` for whoever finds another one at it. Who would wait does nothing
+        // `registry::await_leaving`, also for whoever finds another one at it. Who would wait does nothing
         // more: that it looks later, loom tries, too.
         if waits.includes(mine) && self.lifecycle.is_leaving() && self.lifecycle.is_held() {
             return;

@@ -7,7 +7,8 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 /// A mapping has left the table. A fault that was on its way then is let through again, however much later its handler runs.
 static HAVE_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// A mapping on its way out: no handler touches it any more. The slot is free again when this drops.
+/// A mapping on its way out: no handler begins to work in it any more. The slot is free again when this drops, which is not to be
+/// before [`await_leaving`].
 pub struct Leaving {
     slot: usize,
     entry: &'static Entry,
@@ -26,8 +27,7 @@ impl Drop for Leaving {
     }
 }
 
-/// Takes the held mapping out of the table and waits for the handlers at work in it. `None`: somebody else is at it.
-/// Not for signal context.
+/// Takes the held mapping out of the table. `None`: somebody else is at it.
 pub fn leave(held: Held) -> Option<Leaving> {
     let (slot, entry) = (held.slot, held.entry);
     HAVE_LEFT.store(true, SeqCst);
@@ -37,11 +37,6 @@ pub fn leave(held: Held) -> Option<Leaving> {
     note_change();
     IN_USE.fetch_sub(1, SeqCst);
     brief::leave(slot);
-    drop(held);
-    let mut pauses = sys::Pauses::default();
-    while entry.lifecycle.is_held() && !cfg!(feature = "sabotage-unmap-does-not-wait") {
-        pauses.next();
-    }
     Some(Leaving { slot, entry })
 }
 
@@ -60,12 +55,15 @@ pub fn overlaps_or_leaving(start: usize, end: usize) -> bool {
         && TABLE.iter().any(|entry| entry.is_armed_in(start, end) || is_leaving(entry, start, end))
 }
 
-/// Waits until no handler is at work in mappings of the range that other threads are taking out of the table. Not for
+/// Waits until no handler is at work in mappings of the range that this thread or another is taking out of the table. Not for
 /// signal context.
 pub fn await_leaving(start: usize, end: usize) {
     let mut pauses = sys::Pauses::default();
     for entry in &TABLE {
-        while is_leaving(entry, start, end) && entry.lifecycle.is_held() {
+        while is_leaving(entry, start, end)
+            && entry.lifecycle.is_held()
+            && !cfg!(feature = "sabotage-unmap-does-not-wait")
+        {
             pauses.next();
         }
     }
