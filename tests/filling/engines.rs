@@ -4,7 +4,9 @@ use crate::amounts::{assert_fetched_once, read_from};
 use precache_tests::optimizer::wait_for;
 use precache_tests::programs::program;
 use precache_tests::runs::{Program, Report};
-use precache_tests::storage::{SlowStorage, flat_file, scratch};
+use precache_tests::storage::{SlowStorage, flat_file, lacking, scratch};
+use std::ffi::OsString;
+use std::path::Path;
 
 /// The engine that brought in most.
 fn engine(report: &Report) -> String {
@@ -37,7 +39,50 @@ fn read_ahead_calls_that_do_nothing_are_found_out() {
     }
 }
 
-/// The same, for a mapping: faults there ask for a page each, and larger pieces, which would do nothing, are not asked for.
+/// Where reads go past what mappings see, as on GPFS, only faults fill it.
+#[test]
+fn reads_that_mappings_do_not_see_are_found_out() {
+    let options = ["--latency=200us", "--bandwidth=800M", "--readahead=0", "--read-past-cache"];
+    let storage = SlowStorage::mount(scratch(), &options);
+    flat_file(64);
+    if storage.bytes_of("flat-64M").is_none() && storage.most_in_flight().is_none() {
+        return; // Nothing is mounted.
+    }
+    let file = storage.path().join("flat-64M");
+    let reader = Program::new([program("map-reader").into_os_string(), file.into_os_string()]);
+    let (left, report) = reader.under(&[]);
+    assert!(left.status.success(), "{left:?}");
+    assert_eq!(engine(&report), "populate", "{:#}", report.0);
+    assert!(report.of_file("fetched") > report.of_file("size") / 2, "{:#}", report.0);
+}
+
+/// On an overlay `cachestat` finds nothing of what is cached.
+#[test]
+fn what_is_cached_of_an_overlay_is_known() {
+    flat_file(64);
+    let storage = SlowStorage::mount(scratch(), &["--latency=1ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    let [empty, merged] = ["empty", "merged"].map(|name| folder.path().join(name));
+    [&empty, &merged].map(|path| std::fs::create_dir(path).unwrap());
+    let words = ["unshare", "--mount", "sh", "-c", ON_AN_OVERLAY, "sh"].map(OsString::from).into_iter();
+    let reader = |what: &Path| {
+        let layers = [storage.path(), &empty, &merged, what].map(Into::into);
+        Program::new(words.clone().chain(layers))
+    };
+    if !reader(Path::new("true")).alone().status.success() {
+        return lacking("the right to mount an overlay");
+    }
+    let reader = reader(&program("map-reader"));
+    let cold = reader.under(&[]).1;
+    assert_eq!(cold.file()["residency"], "mincore", "{:#}", cold.0);
+    assert!(cold.of_file("fetched") > cold.of_file("size") / 2, "{:#}", cold.0);
+    let warm = reader.under(&[]).1;
+    assert_eq!(warm.of_file("fetched"), 0, "{:#}", warm.0);
+}
+
+const ON_AN_OVERLAY: &str = r#"mount -t overlay overlay -o "lowerdir=$1:$2" "$3" && exec "$4" "$3/flat-64M""#;
+
+/// For a mapping, faults ask there for a page each, and larger pieces, which would do nothing, are not asked for.
 #[test]
 fn a_mapping_is_filled_without_read_ahead_calls() {
     let storage = ["--latency=1ms", "--bandwidth=800M", "--no-willneed"];

@@ -38,6 +38,9 @@ impl Filesystem for SlowFs {
         if self.locks != Locks::OfTheKernel {
             wanted |= InitFlags::FUSE_POSIX_LOCKS | InitFlags::FUSE_FLOCK_LOCKS;
         }
+        if self.read_past_cache {
+            wanted |= InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
+        }
         config.add_capabilities(wanted).map_err(|missing| invalid(&format!("{missing:?}")))
     }
 

@@ -60,6 +60,11 @@ pub struct Options {
     #[arg(long)]
     pub no_willneed: bool,
 
+    /// Read into no cache that mappings see: what is read goes past the page cache, as on GPFS, and
+    /// only faults fill it (Linux 6.6)
+    #[arg(long)]
+    pub read_past_cache: bool,
+
     /// Let other users than the one who mounts use the files
     #[arg(long)]
     pub allow_other: bool,

@@ -29,6 +29,7 @@ pub struct SlowFs {
     pub readahead: u64,
     pub max_background: u16,
     keep_cache: bool,
+    pub read_past_cache: bool,
     pub writable: bool,
     pub locks: Locks,
 }
@@ -56,6 +57,7 @@ impl SlowFs {
             readahead: options.kernel_readahead(),
             max_background: options.max_background,
             keep_cache: options.keep_cache,
+            read_past_cache: options.read_past_cache,
             writable: options.writable,
             locks: options.locks(),
         })
@@ -102,7 +104,10 @@ impl SlowFs {
     }
 
     pub fn open_flags(&self) -> FopenFlags {
-        if self.keep_cache { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() }
+        let mut flags = FopenFlags::empty();
+        flags.set(FopenFlags::FOPEN_KEEP_CACHE, self.keep_cache);
+        flags.set(FopenFlags::FOPEN_DIRECT_IO, self.read_past_cache);
+        flags
     }
 
     fn check_writable(&self) -> io::Result<()> {

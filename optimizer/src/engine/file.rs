@@ -7,11 +7,11 @@ use super::audience::Audiences;
 use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
-use super::residency::Residency;
+use super::residency::{Residency, major_faults};
 use super::sent::SentFile;
 use super::trust::{LONG_PERIOD, PERIOD, Trust};
 use super::walk::Walk;
-use super::ways::Way;
+use super::ways::{Way, populate};
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
 use crate::policy::retention::Retention;
 use memmap2::{MmapOptions, MmapRaw};
@@ -181,9 +181,14 @@ impl DataFile {
         lacking
     }
 
-    /// Whether the chunk is known not to be cached as a whole.
+    /// Whether a chunk that has been brought in is not where a mapping finds it. Where nobody tells, its last page is mapped.
     pub(super) fn is_missing(&self, chunk: &Range<u64>) -> bool {
-        self.residency != Residency::Unknown && !self.is_cached(chunk)
+        if self.residency != Residency::Unknown {
+            return !self.is_cached(chunk);
+        }
+        let before = major_faults();
+        let last = chunk.end.saturating_sub(1)..chunk.end;
+        populate(self, &last).is_ok() && major_faults() != before
     }
 
     /// Drops what was fetched of this part from the page cache, as far as nobody has it mapped (posix_fadvise(2), which
@@ -205,9 +210,11 @@ impl DataFile {
     }
 
     /// Does what may ask the file system, and will be needed: who has a lock later need not wait for that. Where read-ahead is
-    /// off, how it is to be mapped is not known before read-ahead calls have been tried.
+    /// off, or nobody tells, how it is to be mapped is not known before read-ahead calls have been tried. Where other engines
+    /// serve, it is not mapped: some file systems bound how many mappings there are.
     pub fn prepare(&self) {
-        if self.filling.offers(Way::Populate) && self.read_ahead != Some(0) {
+        let is_wanted = self.filling.is_on_trial() || self.filling.is_trying() || self.filling.next() == Way::Populate;
+        if is_wanted && self.filling.offers(Way::Populate) && self.reads_ahead() {
             self.mapping();
         }
     }
@@ -227,10 +234,10 @@ impl DataFile {
         self.mapping.get_or_init(map).as_ref()
     }
 
-    /// Whether a fault may ask for a large piece. Where the kernel's read-ahead is off and calls for it did nothing, the file
-    /// system reads ahead by itself (Lustre): faults for a page make it do so, larger ones come to nothing, too.
+    /// Whether a fault may ask for a large piece. Where the kernel's read-ahead is off, or nobody tells, and calls for it did
+    /// nothing, the file system reads ahead by itself (Lustre): faults for a page make it do so, larger ones come to nothing, too.
     fn reads_large(&self) -> bool {
-        self.read_ahead != Some(0) || self.filling.offers(Way::ReadAhead)
+        self.reads_ahead() || self.filling.offers(Way::ReadAhead)
     }
 
     pub fn descriptor(&self) -> &File {
@@ -272,7 +279,7 @@ impl FileRecord {
             size: metadata.size(),
             file_system: fstatfs(file).map_or(0, |status| status.filesystem_type().0),
             read_ahead,
-            filling: Filling::new(engine, residency, read_ahead != Some(0)),
+            filling: Filling::new(engine, residency, read_ahead.is_some_and(|bytes| bytes > 0)),
             walk: Walk::default(),
             kept: Kept::new(Arc::clone(held)),
             audiences: Audiences::default(),
@@ -283,6 +290,11 @@ impl FileRecord {
             residency,
             failures: Failures::default(),
         })
+    }
+
+    /// Whether the kernel is known to read ahead.
+    fn reads_ahead(&self) -> bool {
+        self.read_ahead.is_some_and(|bytes| bytes > 0)
     }
 
     /// Bytes in one read: the read-ahead of the device, between bounds, for a read that asks for more is cut into

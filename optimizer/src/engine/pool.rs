@@ -79,9 +79,9 @@ impl Pool {
     pub fn request(&self, lane: Lane, file: &Arc<DataFile>, account: &Arc<Account>, extents: Vec<Range<u64>>) {
         let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
         account.requested.fetch_add(bytes, Relaxed);
+        file.filling.begin_with(&self.inner.lock().settled);
         file.prepare();
         let mut state = self.inner.lock();
-        file.filling.begin_with(&state.settled);
         state.lanes.append(lane, file, account, extents);
         self.inner.staff(&mut state);
         drop(state);

@@ -1,17 +1,20 @@
 //! Whether a page of a file is in the page cache already.
 //!
-//! `mincore` would be the classic answer, and lies to whoever neither owns the file nor may write it: it reports every
-//! page resident. `cachestat` refuses in that case. `preadv2` with `RWF_NOWAIT` tells the truth to everyone, on file
-//! systems that support it, but where the page is missing it starts to read it (`filemap_get_pages` in mm/filemap.c): a
-//! request of 4 KiB in front of the one that follows. So it is asked only where `cachestat` refuses.
+//! `cachestat` is asked first; on an overlay it looks into a cache that nothing is ever in. `mincore` looks where mappings do, but
+//! whoever neither owns the file nor may write it is told that every page is resident (`can_do_mincore` in mm/mincore.c). `preadv2`
+//! with `RWF_NOWAIT` tells the truth to everyone, on file systems that support it, but where the page is missing it starts
+//! to read it (`filemap_get_pages` in mm/filemap.c): a request of 4 KiB in front of the one that follows. So it comes last.
 
+use memmap2::{MmapOptions, MmapRaw};
+use nix::fcntl::AtFlags;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::unistd::{AccessFlags, faccessat, geteuid};
 use precache_contract::PAGE;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Duration;
 
 /// Linux 6.5; newer than the headers in use. The number is the same on all architectures.
@@ -25,6 +28,8 @@ const OF_MEMORY: f64 = 2e9;
 pub enum Residency {
     /// `cachestat(2)`.
     CacheStat,
+    /// `mincore(2)`, for who owns the file or may write it.
+    MinCore,
     /// `preadv2(RWF_NOWAIT)`.
     NoWait,
     /// Nobody tells: every page is taken to be missing, until whoever reads it need not wait.
@@ -34,8 +39,11 @@ pub enum Residency {
 impl Residency {
     /// Finds the source by trying.
     pub fn of(file: &File) -> Self {
-        if cached_pages(file, 0..1).is_ok() {
+        let counts = |source: Self| source.count(file, &(0..1)).is_some() && source.sees_what_is_mapped(file);
+        if counts(Self::CacheStat) {
             Self::CacheStat
+        } else if may_ask_mincore(file) && counts(Self::MinCore) {
+            Self::MinCore
         } else if !matches!(no_wait(file, 0), Err(error) if error.raw_os_error() != Some(libc::EAGAIN)) {
             Self::NoWait
         } else {
@@ -47,6 +55,7 @@ impl Residency {
         match self {
             Self::NoWait => "preadv2(RWF_NOWAIT)",
             Self::CacheStat => "cachestat",
+            Self::MinCore => "mincore",
             Self::Unknown => "unknown",
         }
     }
@@ -58,16 +67,36 @@ impl Residency {
             Self::NoWait => {
                 [chunk.start, chunk.end - 1].into_iter().all(|offset| matches!(no_wait(file, offset), Ok(1)))
             }
-            Self::CacheStat => cached_pages(file, chunk.clone()).is_ok_and(|cached| cached >= pages(chunk)),
+            Self::CacheStat | Self::MinCore => self.count(file, chunk).is_some_and(|cached| cached >= pages(chunk)),
             Self::Unknown => false,
         }
+    }
+
+    /// Pages of the range that are cached, where whole ranges can be asked for.
+    fn count(self, file: &File, range: &Range<u64>) -> Option<u64> {
+        match self {
+            Self::CacheStat => cached_pages(file, range).ok(),
+            Self::MinCore => resident_pages(file, range),
+            Self::NoWait | Self::Unknown => None,
+        }
+    }
+
+    fn counts(self) -> bool {
+        matches!(self, Self::CacheStat | Self::MinCore)
+    }
+
+    /// Whether it knows of the file's first page when that has been read through a mapping. If it cannot be read, or is gone at
+    /// once, that says nothing.
+    fn sees_what_is_mapped(self, file: &File) -> bool {
+        let sees = || self.count(file, &(0..1)) == Some(1);
+        sees() || !(0..3).all(|_| populate_first_page(file).is_some() && !sees())
     }
 
     /// Whether the page at `offset` is cached. Where nobody tells, it is read: that is a request if it is not.
     pub fn is_page_cached(self, file: &File, offset: u64) -> bool {
         match self {
             Self::NoWait => matches!(no_wait(file, offset), Ok(1)),
-            Self::CacheStat => cached_pages(file, offset..offset + 1).is_ok_and(|cached| cached == 1),
+            Self::CacheStat | Self::MinCore => self.count(file, &(offset..offset + 1)) == Some(1),
             Self::Unknown => {
                 let before = waits();
                 file.read_at(&mut [0], offset).is_ok_and(|read| read == 1) && waits() == before
@@ -79,7 +108,7 @@ impl Residency {
     pub fn lacking(self, file: &File, chunk: &Range<u64>) -> Vec<Range<u64>> {
         let mut lacking = Vec::new();
         match self {
-            Self::CacheStat => find_lacking(file, chunk.clone(), &mut lacking),
+            Self::CacheStat | Self::MinCore => self.find_lacking(file, chunk.clone(), &mut lacking),
             _ if self.is_cached(file, chunk) => {}
             _ => lacking.push(chunk.clone()),
         }
@@ -94,23 +123,23 @@ impl Residency {
 
     /// What of a part that was cached is not any more, where that can be asked without a request for what is missing.
     pub fn evicted(self, file: &File, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
-        if self == Self::CacheStat { self.missing(file, part, piece) } else { Vec::new() }
+        if self.counts() { self.missing(file, part, piece) } else { Vec::new() }
     }
 
     /// What of a part that was dropped is not cached any more, in pieces of so many bytes. Where nobody tells, all of it.
     pub fn missing(self, file: &File, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
         let is_gone = |part: &Range<u64>| match self {
             // A page more or less may be part of a larger folio that reaches beyond.
-            Self::CacheStat => cached_pages(file, part.clone()).is_ok_and(|cached| cached <= pages(part) / 2),
+            Self::CacheStat | Self::MinCore => self.count(file, part).is_some_and(|cached| cached <= pages(part) / 2),
             // To ask for a page that is missing costs a request: two stand for all.
             Self::NoWait => [part.start, part.end - 1].into_iter().all(|at| !matches!(no_wait(file, at), Ok(1))),
             Self::Unknown => true,
         };
-        let all = cached_pages(file, part.clone());
-        if self == Self::CacheStat && all.as_ref().is_ok_and(|&cached| cached >= pages(part)) {
+        let all = self.count(file, part);
+        if all.is_some_and(|cached| cached >= pages(part)) {
             return Vec::new();
         }
-        if self != Self::CacheStat || all.is_ok_and(|cached| cached == 0) {
+        if !self.counts() || all == Some(0) {
             return Some(part.clone()).filter(is_gone).into_iter().collect();
         }
         let starts = std::iter::successors(Some(part.start), |start| Some((start / piece + 1) * piece));
@@ -118,12 +147,34 @@ impl Residency {
             starts.take_while(|start| *start < part.end).map(|start| start..part.end.min((start / piece + 1) * piece));
         pieces.filter(is_gone).collect()
     }
+
+    /// Halves a range until each part is cached as a whole or not at all, and appends those that are not.
+    fn find_lacking(self, file: &File, range: Range<u64>, lacking: &mut Vec<Range<u64>>) {
+        match self.count(file, &range).unwrap_or(0) {
+            cached if cached >= pages(&range) => {}
+            0 => match lacking.last_mut() {
+                Some(before) if before.end == range.start => before.end = range.end,
+                _ => lacking.push(range),
+            },
+            _ => {
+                let middle = (range.start / PAGE + pages(&range) / 2) * PAGE;
+                self.find_lacking(file, range.start..middle, lacking);
+                self.find_lacking(file, middle..range.end, lacking);
+            }
+        }
+    }
 }
 
 /// How often this thread has waited for something (getrusage(2)): storage is always waited for, and a thread whose turn
 /// it is not does not count.
 pub fn waits() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.voluntary_context_switches())
+}
+
+/// For how many faults this thread has had to wait for storage (getrusage(2)), those of populating included
+/// (`mm_account_fault` in mm/memory.c).
+pub fn major_faults() -> i64 {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.major_page_faults())
 }
 
 /// Reads the byte at `offset` if that needs no waiting.
@@ -143,24 +194,50 @@ fn pages(range: &Range<u64>) -> u64 {
     range.end.div_ceil(PAGE) - range.start / PAGE
 }
 
-/// Halves a range until each part is cached as a whole or not at all, and appends those that are not.
-fn find_lacking(file: &File, range: Range<u64>, lacking: &mut Vec<Range<u64>>) {
-    match cached_pages(file, range.clone()).unwrap_or(0) {
-        cached if cached >= pages(&range) => {}
-        0 => match lacking.last_mut() {
-            Some(before) if before.end == range.start => before.end = range.end,
-            _ => lacking.push(range),
-        },
-        _ => {
-            let middle = (range.start / PAGE + pages(&range) / 2) * PAGE;
-            find_lacking(file, range.start..middle, lacking);
-            find_lacking(file, middle..range.end, lacking);
+/// Whether `mincore` tells this user the truth: the same rule as the kernel's.
+fn may_ask_mincore(file: &File) -> bool {
+    let is_owner = file.metadata().is_ok_and(|metadata| metadata.uid() == geteuid().as_raw());
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    is_owner || faccessat(nix::fcntl::AT_FDCWD, path.as_str(), AccessFlags::W_OK, AtFlags::AT_EACCESS).is_ok()
+}
+
+/// A mapping of the pages of a range.
+fn map(file: &File, range: &Range<u64>) -> Option<MmapRaw> {
+    let length = usize::try_from(pages(range) * PAGE).ok()?;
+    MmapOptions::new().offset(range.start / PAGE * PAGE).len(length).map_raw_read_only(file).ok()
+}
+
+/// Reads the first page, and no other, as a fault does.
+fn populate_first_page(file: &File) -> Option<()> {
+    let mapping = map(file, &(0..1))?;
+    // SAFETY: advice on our own mapping, which nobody reads.
+    let result = unsafe {
+        libc::madvise(mapping.as_mut_ptr().cast(), mapping.len(), libc::MADV_RANDOM);
+        libc::madvise(mapping.as_mut_ptr().cast(), mapping.len(), libc::MADV_POPULATE_READ)
+    };
+    (result == 0).then_some(())
+}
+
+/// Pages of the range that a mapping would find in the page cache (mincore(2)).
+fn resident_pages(file: &File, range: &Range<u64>) -> Option<u64> {
+    let mapping = map(file, range)?;
+    let mut told = [0u8; 16 << 10];
+    let mut resident = 0;
+    for start in (0..mapping.len()).step_by(told.len() * PAGE as usize) {
+        let length = (mapping.len() - start).min(told.len() * PAGE as usize);
+        let address = mapping.as_mut_ptr().wrapping_add(start).cast();
+        // SAFETY: part of our own mapping, and a byte to fill in for each of its pages.
+        if unsafe { libc::mincore(address, length, told.as_mut_ptr()) } != 0 {
+            return None;
         }
+        // The other bits are reserved.
+        resident += told.iter().take(length / PAGE as usize).filter(|&&page| page & 1 == 1).count() as u64;
     }
+    Some(resident)
 }
 
 /// Pages of the range that are in the page cache.
-fn cached_pages(file: &File, range: Range<u64>) -> std::io::Result<u64> {
+fn cached_pages(file: &File, range: &Range<u64>) -> std::io::Result<u64> {
     let range = [range.start, range.end - range.start];
     // struct cachestat: nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted.
     let mut answer = [0u64; 5];
@@ -172,6 +249,29 @@ fn cached_pages(file: &File, range: Range<u64>) -> std::io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+    use std::io::Write;
+
+    /// Of pages that are there and pages that are not.
+    #[test]
+    fn sources_that_count_agree() {
+        const SIZE: u64 = 1 << 20;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![1; SIZE as usize]).unwrap();
+        file.sync_all().unwrap();
+        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM).unwrap();
+        for at in [3 * PAGE, 4 * PAGE, SIZE - PAGE] {
+            file.read_at(&mut [0], at).unwrap();
+        }
+        let lacking = |source: Residency| source.lacking(&file, &(0..SIZE));
+        assert!(may_ask_mincore(&file));
+        if cached_pages(&file, &(0..SIZE)).is_ok_and(|cached| cached == 3) {
+            assert_eq!(lacking(Residency::MinCore), [0..3 * PAGE, 5 * PAGE..SIZE - PAGE]);
+            assert_eq!(lacking(Residency::MinCore), lacking(Residency::CacheStat));
+        }
+        assert_eq!(Residency::MinCore.missing(&file, &(0..SIZE), SIZE / 2).len(), 2);
+    }
 
     #[test]
     fn waiting_tells_where_nobody_does() {

@@ -40,20 +40,32 @@ pub fn groups(root: &Path) -> Vec<Group> {
 }
 
 impl Group {
+    /// Its limit in bytes, if it has one of its own.
+    fn limit(&self) -> Option<u64> {
+        let limit = match self.version {
+            Version::One => self.number("memory.limit_in_bytes"),
+            Version::Two => [self.number("memory.max"), self.number("memory.high")].into_iter().flatten().min(),
+        };
+        // The largest number that fits a whole number of pages stands for no limit in version 1.
+        limit.filter(|&limit| limit < i64::MAX as u64 / 4096 * 4096)
+    }
+
+    pub fn is_limited(&self) -> bool {
+        self.limit().is_some()
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Bytes that page cache may take in this group: its limit without what cannot be reclaimed. `None` without a
     /// limit.
     pub fn room(&self) -> Option<u64> {
-        let (limit, used) = match self.version {
-            Version::One => (self.number("memory.limit_in_bytes")?, self.number("memory.usage_in_bytes")?),
-            Version::Two => {
-                let limit = [self.number("memory.max"), self.number("memory.high")].into_iter().flatten().min();
-                (limit?, self.number("memory.current")?)
-            }
-        };
-        // The largest number that fits a whole number of pages stands for no limit in version 1.
-        if limit >= i64::MAX as u64 / 4096 * 4096 {
-            return None;
-        }
+        let limit = self.limit()?;
+        let used = self.number(match self.version {
+            Version::One => "memory.usage_in_bytes",
+            Version::Two => "memory.current",
+        })?;
         let stat = fs::read_to_string(self.folder.join("memory.stat")).ok()?;
         let field = |name: &str| {
             let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

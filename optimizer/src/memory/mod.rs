@@ -43,6 +43,13 @@ impl Memory {
         (calm as f64 * pressure::share(waiting.unwrap_or(0.0))) as u64
     }
 
+    /// The folder of the innermost memory cgroup that has a limit, or of the outermost that can be seen: what is charged to any
+    /// group below it is bounded there. Batch systems give each task a group of its own, and the limit to the job.
+    pub fn domain(&self) -> Option<&Path> {
+        let limited = self.groups.iter().find(|group| group.is_limited());
+        limited.or(self.groups.last()).map(cgroup::Group::folder)
+    }
+
     /// `MemAvailable` (proc_meminfo(5)): it counts what is cached as available, but for a little that the kernel keeps.
     fn available(&self) -> Option<u64> {
         let text = fs::read_to_string(self.root.join("proc/meminfo")).ok()?;

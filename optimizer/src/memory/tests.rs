@@ -114,6 +114,30 @@ fn version_2_takes_the_tightest_limit_on_the_way_up() {
     assert_eq!(Memory::at(root.path()).budget(), without_slack((768 - 100) * MIB));
 }
 
+/// Who shares an optimizer: the tasks of a job, of which each has a group of its own without a limit.
+#[test]
+fn the_limit_above_a_group_tells_whose_memory_it_is() {
+    let task = |own: &str, limit: &str| {
+        let root = machine(&[
+            ("proc/self/cgroup", &format!("0::/job_1/{own}\n")),
+            ("sys/fs/cgroup/job_1/memory.max", limit),
+            (&format!("sys/fs/cgroup/job_1/{own}/memory.max"), "max\n"),
+        ]);
+        let domain =
+            Memory::at(root.path()).domain().map(|folder| folder.strip_prefix(root.path()).unwrap().to_owned());
+        domain.unwrap().to_str().unwrap().to_owned()
+    };
+    assert_eq!(task("task_0", "1073741824\n"), "sys/fs/cgroup/job_1");
+    assert_eq!(task("task_1", "1073741824\n"), "sys/fs/cgroup/job_1");
+    assert_eq!(task("task_1", "max\n"), "sys/fs/cgroup");
+    let own = |files: &[_]| {
+        let root = machine(files);
+        Memory::at(root.path()).domain().unwrap().strip_prefix(root.path()).unwrap().to_owned()
+    };
+    assert_eq!(own(&ONE), Path::new("sys/fs/cgroup/memory/slurm/job_1"));
+    assert_eq!(own(&TWO), Path::new("sys/fs/cgroup/user.slice"));
+}
+
 #[test]
 fn a_container_sees_its_own_group_as_the_root() {
     let root = machine(&[

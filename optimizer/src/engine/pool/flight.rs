@@ -93,6 +93,9 @@ impl Traffic for Flight<'_> {
     }
 
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {
+        // Some file systems read into a cache of their own, which mappings do not see.
+        let is_in_vain = self.way != Way::Populate && self.file.filling.is_on_trial() && self.file.is_missing(chunk);
+        let result = if result.is_ok() && is_in_vain { Err(Failure::Ineffective) } else { result };
         let Some(index) = self.flying.iter().position(|(job, _)| job.chunk == *chunk) else { return };
         let (job, sent) = self.flying.swap_remove(index);
         let shows_rate = job.shows_rate();

@@ -17,22 +17,25 @@ pub struct Populate;
 
 impl Engine for Populate {
     fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic) {
-        one_by_one(chunk, traffic, |chunk| {
-            let Some((mapping, _)) = file.mapping() else { return Err(Failure::Ineffective) };
-            let start = chunk.start / PAGE * PAGE;
-            // Inside the mapping, which is as long as the file was; wrapping_add needs no more than that.
-            let address = mapping.as_mut_ptr().wrapping_add(start as usize).cast();
-            let length = (chunk.end - start) as usize;
-            // SAFETY: advice on a range of our own read-only mapping, whose content nobody here reads.
-            let populated = unsafe { libc::madvise(address, length, libc::MADV_POPULATE_READ) };
-            let result = Errno::result(populated);
-            // SAFETY: as above. What is mapped cannot be reclaimed as easily, and it is not for us.
-            unsafe { libc::madvise(address, length, libc::MADV_DONTNEED) };
-            match result {
-                Ok(_) => Ok(()),
-                Err(Errno::EINVAL | Errno::EPERM | Errno::ENOSYS) => Err(Failure::Ineffective),
-                Err(error) => Err(Failure::Storage(error.into())),
-            }
-        });
+        one_by_one(chunk, traffic, |chunk| populate(file, chunk));
+    }
+}
+
+/// Has faults bring in what is missing of the chunk.
+pub fn populate(file: &DataFile, chunk: &Range<u64>) -> Result<(), Failure> {
+    let Some((mapping, _)) = file.mapping() else { return Err(Failure::Ineffective) };
+    let start = chunk.start / PAGE * PAGE;
+    // Inside the mapping, which is as long as the file was; wrapping_add needs no more than that.
+    let address = mapping.as_mut_ptr().wrapping_add(start as usize).cast();
+    let length = (chunk.end - start) as usize;
+    // SAFETY: advice on a range of our own read-only mapping, whose content nobody here reads.
+    let populated = unsafe { libc::madvise(address, length, libc::MADV_POPULATE_READ) };
+    let result = Errno::result(populated);
+    // SAFETY: as above. What is mapped cannot be reclaimed as easily, and it is not for us.
+    unsafe { libc::madvise(address, length, libc::MADV_DONTNEED) };
+    match result {
+        Ok(_) => Ok(()),
+        Err(Errno::EINVAL | Errno::EPERM | Errno::ENOSYS) => Err(Failure::Ineffective),
+        Err(error) => Err(Failure::Storage(error.into())),
     }
 }

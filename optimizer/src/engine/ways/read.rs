@@ -35,9 +35,7 @@ impl Engine for Read {
             if chunk.end - chunk.start < file.request() {
                 ask_for(file, chunk);
             }
-            self.bring_in(file, chunk)?;
-            // Some file systems read into a cache of their own, which mappings do not see.
-            if file.filling.is_on_trial() && file.is_missing(chunk) { Err(Failure::Ineffective) } else { Ok(()) }
+            self.bring_in(file, chunk)
         });
     }
 }
