@@ -10,11 +10,11 @@ use crate::pins::{self, Frame, Pin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings::{self, PATH};
 use crate::{advice, handover, past_libc, protect, sys};
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::Relaxed;
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
-use precache_contract::segment::{MAPPINGS, Method, Refusal};
+use precache_contract::segment::{Method, Refusal};
 
 /// Mappings shorter than this are over before anything could be fetched ahead.
 const SHORTEST: u64 = 1 << 20;
@@ -44,15 +44,21 @@ struct Candidate {
 
 impl Mapped {
     /// Whether it is readable data of a file, and such mappings are armed.
+    #[inline(always)]
     fn is_data(&self) -> bool {
         let readable = self.protection & (libc::PROT_READ | libc::PROT_EXEC) == libc::PROT_READ;
         self.file >= 0 && readable && self.flags & libc::MAP_ANONYMOUS == 0 && settings::get().is_some()
     }
 
     /// Whether the mapping is one of a large data file.
-    #[inline(never)] // Its buffer must not weigh on the stacks of those who map other things.
+    #[inline(always)]
     fn candidate(&self) -> Option<Candidate> {
-        let settings = settings::get().filter(|_| self.is_data())?;
+        if self.is_data() { self.examine() } else { None }
+    }
+
+    #[inline(never)] // What it needs of the stack must not weigh on those who map other things.
+    fn examine(&self) -> Option<Candidate> {
+        let settings = settings::get()?;
         let status = sys::file_status(self.file).ok()?;
         let size = status.st_size as u64;
         if status.st_mode & libc::S_IFMT != libc::S_IFREG || size < settings.min_file {
@@ -62,15 +68,22 @@ impl Mapped {
         if self.is_shared() && self.is_writable() && sys::is_memory(self.file) {
             return None;
         }
-        let mut buffer = [0u8; PATH];
-        let path =
-            sys::path_of(self.file, &mut buffer).ok().and_then(|length| buffer.get(..length)).unwrap_or_default();
+        let part = self.wanted_part(size)?;
+        let is_whole = part == (0, self.in_file(size));
+        Some(Candidate { part, is_whole, file: (status.st_dev, status.st_ino), settings })
+    }
+
+    /// The part to protect, in bytes from its start, if the file is wanted by its name.
+    #[inline(never)] // Its buffer must not weigh on who maps small files.
+    fn wanted_part(&self, size: u64) -> Option<(u64, u64)> {
+        let mut buffer = [0u8; PATH + 1];
+        // What does not fit is cut.
+        let length = sys::path_of(self.file, &mut buffer[..PATH]).unwrap_or(0);
+        let path = CStr::from_bytes_until_nul(buffer.get(..=length)?).ok()?;
         if !settings::wants(path) {
             return None;
         }
-        let part = protectable(self, size, settings::data_range(path))?;
-        let is_whole = part == (0, self.in_file(size));
-        Some(Candidate { part, is_whole, file: (status.st_dev, status.st_ino), settings })
+        protectable(self, size, settings::data_range(path.to_bytes()))
     }
 
     fn is_writable(&self) -> bool {
@@ -87,7 +100,7 @@ impl Mapped {
     }
 
     /// Before it is made: whether it takes the place of what a call may be at work on, so that it must not be armed.
-    #[inline(never)] // As below.
+    #[inline(always)]
     pub fn takes_what_may_be_in_use(&self) -> bool {
         let end = self.address.saturating_add(self.length);
         self.flags & libc::MAP_FIXED != 0 && self.candidate().is_some() && watch_calls(self.address, end)
@@ -108,8 +121,14 @@ impl Mapped {
 
 /// Arms the mapping if it is one of a large data file; the optimizer is asked for all of it if `is_populated`. The answer is
 /// whether it is armed. Leaves errno alone.
+#[inline(always)]
 pub fn consider(mapped: &Mapped, is_populated: bool) -> bool {
-    if past_libc::is_filtered() && mapped.is_data() {
+    mapped.is_data() && consider_data(mapped, is_populated)
+}
+
+#[inline(never)] // What it needs of the stack must not weigh on those who map other things.
+fn consider_data(mapped: &Mapped, is_populated: bool) -> bool {
+    if past_libc::is_filtered() {
         handover::segment().into_iter().for_each(|segment| segment.counters.refuse(Refusal::Filtered));
         return false;
     }
@@ -166,6 +185,10 @@ fn make_ready(mapped: &Mapped) -> Result<(), Refusal> {
     }
     if sys::open_flags(mapped.file).is_ok_and(|flags| flags & libc::O_DIRECT != 0) {
         return Err(Refusal::Direct);
+    }
+    // Before anything of the file is read.
+    if registry::is_full() {
+        return Err(Refusal::TableFull);
     }
     let mut magic = [0u8; 4];
     if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
@@ -239,7 +262,8 @@ fn arm(
         protect::lift(&held, &mut turn);
         drop(turn);
         handover::retract(held.slot());
-        let leaving = registry::leave(held);
+        let mut leaving = Leaving::default();
+        leaving.add(held);
         registry::await_leaving(what.start, what.start + length);
         drop(leaving);
     }
@@ -339,21 +363,17 @@ pub fn open_all(why: Refusal) {
 
 /// Mappings on their way out of the table, from before the call that changes them until after it.
 pub struct Departure {
-    leaving: [Option<Leaving>; MAPPINGS],
+    leaving: Leaving,
     process: i32,
 }
 
 impl Drop for Departure {
     fn drop(&mut self) {
-        // In the child of a handler that forked during the call the places are free, and may be other mappings'.
-        let are_ours = self.process == owner::process();
-        for leaving in self.leaving.iter_mut().filter_map(Option::take) {
-            if are_ours {
-                handover::retract(leaving.slot());
-            } else {
-                core::mem::forget(leaving);
-            }
+        if self.process != owner::process() {
+            // The child of a handler that forked during the call.
+            return self.leaving.forget();
         }
+        self.leaving.slots().for_each(handover::retract);
     }
 }
 
@@ -370,8 +390,7 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
         // A handler that was installed past us meets no more checkpoints.
         let _ = disposition::keep();
     }
-    let mut departure = Departure { leaving: [const { None }; MAPPINGS], process: owner::process() };
-    let mut slots = departure.leaving.iter_mut();
+    let mut departure = Departure { leaving: Leaving::default(), process: owner::process() };
     let end = address.saturating_add(length).checked_next_multiple_of(PAGE as usize).unwrap_or(usize::MAX);
     registry::each_overlapping(address, address.saturating_add(length), |held| {
         let is_part = held.start() < address || end < held.start() + held.length();
@@ -379,11 +398,9 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
             segment.counters.refuse(why);
         }
         protect::lift(&held, &mut held.wait_turn());
-        if let (Some(slot), Some(leaving)) = (slots.next(), registry::leave(held)) {
-            *slot = Some(leaving);
-        }
+        departure.leaving.add(held);
     });
-    // Of what another thread was first at, too.
+    // Another thread may have been first at one of them, and handlers be at work in it all the same.
     registry::await_leaving(address, address.saturating_add(length));
     Some(departure)
 }

@@ -29,6 +29,7 @@ pub fn watch_calls(start: usize, end: usize) -> bool {
 }
 
 /// Whether anything of the range can be accessed that is not armed: what is armed is pinned by the calls that are given it.
+#[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn is_accessible(start: usize, end: usize) -> bool {
     // A forked child would inherit the descriptor.
     let _shut = Shut::begin();

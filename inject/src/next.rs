@@ -111,10 +111,13 @@ pub unsafe fn of(name: *const c_char) -> Option<NonNull<c_void>> {
 /// What programs are linked to, where `address` is that of a function's first version.
 #[cfg(target_arch = "x86_64")]
 fn newest(name: &CStr, address: Option<NonNull<c_void>>) -> Option<NonNull<c_void>> {
-    let is_it = |changed: &[u8]| changed.starts_with(name.to_bytes_with_nul());
-    let Some((_, version)) = CHANGED.iter().find(|(changed, _)| is_it(changed)) else { return address };
     // SAFETY: C strings and a handle that dlsym(3) defines.
     let of = |version: &[u8]| NonNull::new(unsafe { dlvsym(NEXT, name.as_ptr(), version.as_ptr().cast()) });
+    let is_it = |changed: &[u8]| changed.starts_with(name.to_bytes_with_nul());
+    let Some((_, version)) = CHANGED.iter().find(|(changed, _)| is_it(changed)) else {
+        // What is there for old programs alone (sigvec) is found by its version.
+        return address.or_else(|| of(FIRST_VERSION));
+    };
     if address == of(FIRST_VERSION) { of(version) } else { address }
 }
 

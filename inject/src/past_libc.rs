@@ -51,6 +51,8 @@ pub fn note(why: Refusal) {
     if cfg!(feature = "sabotage-raw-calls-unnoticed") {
         return;
     }
+    // What a forked child has seen itself is not taken for its parent's.
+    arming::settle_inheritance();
     if SEEN.compare_exchange(0, why as u32 + 1, SeqCst, Relaxed).is_ok() {
         // Nothing stays registered: what such calls unmap nobody notices.
         drop(arming::let_go(0, usize::MAX, Some(why)));

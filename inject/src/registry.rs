@@ -14,7 +14,7 @@ mod said;
 pub use self::brief::{could_lie_above, could_overlap, does_overlap, overlaps};
 use self::guards::Guards;
 pub use self::held::{Held, Turn, await_turns};
-pub use self::leaving::{Leaving, await_leaving, have_left, leave, overlaps_or_leaving};
+pub use self::leaving::{Leaving, await_leaving, have_left, overlaps_or_leaving};
 use self::lifecycle::Lifecycle;
 use self::said::Said;
 use crate::curtain::Curtain;
@@ -118,15 +118,6 @@ pub struct Claim {
 }
 
 impl Claim {
-    pub fn slot(&self) -> usize {
-        self.slot
-    }
-
-    /// Number of this use of the slot, odd.
-    pub fn generation(&self) -> u32 {
-        self.entry.generation.load(Relaxed) | 1
-    }
-
     /// From here on the handler knows the mapping.
     pub fn register(self, what: &Description) -> Held {
         let entry = self.entry;
@@ -160,6 +151,11 @@ impl Claim {
 /// Claims a free slot; `None` when all are taken.
 pub fn claim() -> Option<Claim> {
     TABLE.iter().enumerate().find(|(_, entry)| entry.lifecycle.claim()).map(|(slot, entry)| Claim { slot, entry })
+}
+
+/// Whether there is no slot for another.
+pub fn is_full() -> bool {
+    IN_USE.load(Relaxed) as usize >= MAPPINGS
 }
 
 /// Whether no mapping is registered at all.

@@ -98,7 +98,7 @@ unsafe fn take(value: &[u8]) -> bool {
     // SAFETY: the caller's promise: nobody else reads or writes the cells now.
     let (text, settings) = unsafe { (&mut *TEXT.0.get(), &mut *STORE.settings.get()) };
     for (to, from) in text.0.iter_mut().zip(value) {
-        *to = *from;
+        *to = if *from == b'\n' { 0 } else { *from };
     }
     text.1 = value.len();
     (settings.distance, settings.min_file) = (8 << 20, 32 << 20);
@@ -171,7 +171,7 @@ pub fn library() -> &'static [u8] {
 
 /// Whether the user's globs let this file be accelerated: any of `--data` (all files without one), none of
 /// `--exclude`.
-pub fn wants(path: &[u8]) -> bool {
+pub fn wants(path: &CStr) -> bool {
     let included = values(b"data").next().is_none() || values(b"data").any(|glob| matches(glob, path));
     included && !values(b"exclude").any(|glob| matches(glob, path))
 }
@@ -190,15 +190,13 @@ pub fn data_range(path: &[u8]) -> (u64, u64) {
 
 /// A glob with a slash is held against the whole path, one without against the file's name (fnmatch(3); `*` matches
 /// slashes too).
-#[inline(never)] // Its buffers must not weigh on stacks where there is no glob.
-fn matches(glob: &[u8], path: &[u8]) -> bool {
-    let subject = if glob.contains(&b'/') { path } else { path.rsplit(|&byte| byte == b'/').next().unwrap_or(path) };
-    let (mut pattern, mut text) = ([0u8; PATH + 1], [0u8; PATH + 1]);
-    let (Some(to), Some(also)) = (pattern.get_mut(..glob.len()), text.get_mut(..subject.len())) else { return false };
-    to.copy_from_slice(glob);
-    also.copy_from_slice(subject);
-    // SAFETY: both are zero-terminated: they are shorter than their zeroed buffers.
-    unsafe { fnmatch(pattern.as_ptr().cast(), text.as_ptr().cast(), 0) == 0 }
+///
+/// `glob` is the end of a line of [`TEXT`].
+fn matches(glob: &'static [u8], path: &CStr) -> bool {
+    let name = path.to_bytes().iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let subject = if glob.contains(&b'/') { 0 } else { name };
+    // SAFETY: a zero byte ends the lines of the value, and the path, of which the subject is the end.
+    unsafe { fnmatch(glob.as_ptr().cast(), path.as_ptr().add(subject), 0) == 0 }
 }
 
 unsafe extern "C" {

@@ -8,9 +8,10 @@ pub const CAPACITY: usize = 16 << 10;
 /// The variable.
 pub const VARIABLE: &str = "PRECACHE_READER";
 
-/// Iterates over the `key=value` lines of a value; lines without `=` are passed over.
+/// Iterates over the `key=value` lines of a value; lines without `=` are passed over. The library keeps the value with zeros at the
+/// ends of lines, so that each is a C string.
 pub fn entries(value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    value.split(|&byte| byte == b'\n').filter_map(|line| {
+    value.split(|&byte| byte == b'\n' || byte == 0).filter_map(|line| {
         let middle = line.iter().position(|&byte| byte == b'=')?;
         Some((line.get(..middle)?, line.get(middle + 1..)?))
     })

@@ -169,7 +169,7 @@ impl Curtain {
     pub fn is_open(&self, span: Span) -> bool {
         match self.state {
             State::Drawn => self.first_closed(span).is_none(),
-            State::Resting { .. } => false,
+            State::Resting { .. } => !self.may_hold_sentinel(span),
             State::Lifted => true,
         }
     }

@@ -1,7 +1,7 @@
 //! Access that follows no order: the curtain is lifted but for a few sentinels, and drawn again for another look when these
 //! tell of order, later each time.
 
-use super::{Action, Clock, Curtain, State, page};
+use super::{Action, Clock, Curtain, Span, State, page};
 use precache_contract::PAGE;
 
 /// Trips after which the pattern is judged, and how many of them must have carried a stream on.
@@ -81,6 +81,13 @@ impl Curtain {
     /// Distance between the sentinels of a mapping that is not followed.
     fn spacing(&self) -> u64 {
         self.length / (SENTINELS + 1) / PAGE * PAGE
+    }
+
+    /// Whether a page of the span may be a sentinel while access is random.
+    pub(super) fn may_hold_sentinel(&self, span: Span) -> bool {
+        let spacing = self.spacing();
+        let touches = |sentinel: u64| span.start < sentinel + PAGE && sentinel < span.end;
+        spacing > 0 && (0..=SENTINELS + 1).any(|n| touches(n * spacing))
     }
 
     /// A sentinel has been hit while access is random: one that was hit some trips ago is protected again, or the curtain is

@@ -3,41 +3,46 @@
 use super::{Entry, Held, IN_USE, TABLE, brief, note_change};
 use crate::sys;
 use core::sync::atomic::{AtomicBool, Ordering::*};
+use precache_contract::segment::MAPPINGS;
 
 /// A mapping has left the table. A fault that was on its way then is let through again, however much later its handler runs.
 static HAVE_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// A mapping on its way out: no handler begins to work in it any more. The slot is free again when this drops, which is not to be
-/// before [`await_leaving`].
-pub struct Leaving {
-    slot: usize,
-    entry: &'static Entry,
-}
+/// Mappings on their way out, a bit for each slot: no handler begins to work in them any more. The slots are free again when this
+/// drops, which is not to be before [`await_leaving`].
+#[derive(Default)]
+pub struct Leaving(u64);
 
 impl Leaving {
-    pub fn slot(&self) -> usize {
-        self.slot
+    /// Takes the held mapping out of the table, unless somebody else is at it.
+    pub fn add(&mut self, held: Held) {
+        HAVE_LEFT.store(true, SeqCst);
+        if held.entry.lifecycle.mark_leaving() {
+            note_change();
+            IN_USE.fetch_sub(1, SeqCst);
+            brief::leave(held.slot);
+            self.0 |= 1 << held.slot;
+        }
+    }
+
+    pub fn slots(&self) -> impl Iterator<Item = usize> {
+        let slots = self.0;
+        (0..MAPPINGS).filter(move |slot| slots >> slot & 1 == 1)
+    }
+
+    /// In a forked child: the places are free already, and may be other mappings'.
+    pub fn forget(&mut self) {
+        self.0 = 0;
     }
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        self.entry.generation.fetch_add(1, Relaxed);
-        self.entry.lifecycle.free();
+        for entry in self.slots().filter_map(|slot| TABLE.get(slot)) {
+            entry.generation.fetch_add(1, Relaxed);
+            entry.lifecycle.free();
+        }
     }
-}
-
-/// Takes the held mapping out of the table. `None`: somebody else is at it.
-pub fn leave(held: Held) -> Option<Leaving> {
-    let (slot, entry) = (held.slot, held.entry);
-    HAVE_LEFT.store(true, SeqCst);
-    if !entry.lifecycle.mark_leaving() {
-        return None;
-    }
-    note_change();
-    IN_USE.fetch_sub(1, SeqCst);
-    brief::leave(slot);
-    Some(Leaving { slot, entry })
 }
 
 /// Whether a mapping has left the table, ever.
