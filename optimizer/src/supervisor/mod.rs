@@ -102,7 +102,7 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
 }
 
 fn prepare(options: &RunOptions, command: &[OsString]) -> Result<Injection, NotAccelerated> {
-    let against = command.first().and_then(|name| target::reason_against(name));
+    let against = target::other_pages().or_else(|| target::reason_against(command.first()?));
     if let Some(why) = against.or_else(target::preloaded_sanitizer) {
         return Err(why.into());
     }

@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use nix::sys::statvfs::{FsFlags, fstatvfs};
-use nix::unistd::{AccessFlags, access, getgid, getuid};
+use nix::unistd::{AccessFlags, SysconfVar, access, getgid, getuid, sysconf};
+use precache_contract::PAGE;
 
 use super::elf::{self, Elf};
 use super::script::{self, Interpreter};
@@ -36,6 +37,8 @@ pub enum NotInjected {
     SanitizerPreloaded(String),
     #[error("{0:?} is run by an env that clears the environment, and LD_PRELOAD with it; remove its -i")]
     ClearedEnvironment(PathBuf),
+    #[error("the kernel's pages are {0} bytes long, and only those of {PAGE} are served; use a kernel with such pages")]
+    OtherPages(u64),
 }
 
 /// As deep as execve(2) follows interpreters.
@@ -62,6 +65,12 @@ pub fn reason_against(command: &OsStr) -> Option<NotInjected> {
         };
     }
     None
+}
+
+/// The reason against injecting on this kernel at all.
+pub fn other_pages() -> Option<NotInjected> {
+    let length = sysconf(SysconfVar::PAGE_SIZE).ok()??;
+    Some(length as u64).filter(|&length| length != PAGE).map(NotInjected::OtherPages)
 }
 
 /// The reason against injecting beside what is preloaded already.
