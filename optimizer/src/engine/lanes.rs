@@ -48,6 +48,11 @@ impl Job {
         self.lacking.iter().map(|part| part.end - part.start).sum()
     }
 
+    /// Whether it is more than one request: no other chunk than a large piece is.
+    pub fn is_piece(&self) -> bool {
+        is_piece(&self.chunk)
+    }
+
     /// Whether its time says how fast the engine is: records with gaps between them are small, and not every engine may
     /// fetch them.
     pub fn shows_rate(&self) -> bool {
@@ -152,6 +157,21 @@ impl Lanes {
         self.queues.front().is_some_and(|queue| self.has_room_for(&self.cut(queue).0))
     }
 
+    /// Large pieces that are being fetched, or the other chunks.
+    pub fn in_flight_like(&self, piece: bool) -> usize {
+        self.flying.iter().filter(|(_, chunk)| is_piece(chunk) == piece).count()
+    }
+
+    /// Whether the next chunk is a large piece.
+    pub fn is_next_piece(&self) -> bool {
+        self.queues.front().is_some_and(|queue| is_piece(&self.cut(queue).0))
+    }
+
+    /// Whether the latest chunk was one.
+    pub fn is_in_pieces(&self) -> bool {
+        self.is_in_pieces
+    }
+
     /// Bytes that may be in flight, as far as large pieces bound them.
     pub fn most_bytes(&self) -> u64 {
         if self.is_in_pieces { self.in_pieces() } else { u64::MAX }
@@ -241,8 +261,7 @@ impl Lanes {
         if job.file.filling.is_trying() {
             self.pieces.interrupt();
         } else if is_piece(&job.chunk) {
-            let pieces = self.flying.iter().filter(|(_, chunk)| is_piece(chunk)).count();
-            self.pieces.learn(job.bytes_lacking(), pieces, now);
+            self.pieces.learn(job.bytes_lacking(), self.in_flight_like(true), now);
         }
     }
 
@@ -275,7 +294,6 @@ fn requests_of(chunk: &Range<u64>) -> usize {
     (chunk.end - chunk.start).div_ceil(LARGEST_CHUNK) as usize
 }
 
-/// More than one request: no other chunk is.
 fn is_piece(chunk: &Range<u64>) -> bool {
     requests_of(chunk) > 1
 }

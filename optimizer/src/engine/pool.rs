@@ -29,6 +29,8 @@ pub struct Seat {
 struct State {
     lanes: Lanes,
     congestion: Congestion,
+    /// What large pieces show of the storage. How many of them may be in flight, `Lanes` decides.
+    of_pieces: Congestion,
     /// What files of this mount have shown of the engines.
     settled: Vec<Settled>,
     wishes: Wishes,
@@ -55,6 +57,7 @@ impl Default for Pool {
         let state = State {
             lanes: Lanes::default(),
             congestion: Congestion::new(1),
+            of_pieces: Congestion::new(1),
             settled: Vec::new(),
             wishes: Wishes::default(),
             terms: Terms { asked: 1, is_measured: false, cap: 1 },
@@ -101,7 +104,12 @@ impl Pool {
     /// What the requests so far have shown of the storage.
     pub fn estimate(&self) -> Option<Estimate> {
         let state = self.inner.lock();
-        let estimate = state.congestion.estimate()?;
+        let (latest, other) = if state.lanes.is_in_pieces() {
+            (&state.of_pieces, &state.congestion)
+        } else {
+            (&state.congestion, &state.of_pieces)
+        };
+        let estimate = latest.estimate().or_else(|| other.estimate())?;
         // The control does not know of the bound on large pieces.
         let in_flight = estimate.in_flight.min(state.lanes.most_bytes());
         Some(Estimate { in_flight, ..estimate })
@@ -127,10 +135,24 @@ impl Drop for Pool {
 }
 
 impl State {
-    /// Requests that may be in flight now.
+    /// Chunks like the next one that may be in flight now. Large pieces are bounded by what the path bears of them.
     fn depth(&self) -> usize {
-        let measured = if self.terms.is_measured { self.congestion.depth() } else { 1 };
+        let measured = match self.terms.is_measured {
+            true if self.lanes.is_next_piece() => usize::MAX,
+            true => self.congestion.depth(),
+            false => 1,
+        };
         measured.max(self.terms.asked).min(self.terms.cap)
+    }
+
+    /// Chunks in flight that do not count there: how many large pieces there are says nothing of how many others bring bandwidth.
+    fn beside(&self) -> usize {
+        if self.terms.is_measured { self.lanes.in_flight_like(!self.lanes.is_next_piece()) } else { 0 }
+    }
+
+    /// The control that hears of such chunks.
+    fn congestion_of(&mut self, job: &Job) -> &mut Congestion {
+        if job.is_piece() { &mut self.of_pieces } else { &mut self.congestion }
     }
 
     /// What has been found of engines on this file is a beginning for others.
@@ -142,7 +164,7 @@ impl State {
     }
 
     fn has_work(&self) -> bool {
-        self.lanes.in_flight() < self.depth() && self.lanes.has_next()
+        self.lanes.in_flight() < self.depth() + self.beside() && self.lanes.has_next()
     }
 }
 
@@ -155,6 +177,7 @@ impl Inner {
         if let Some(terms) = state.wishes.terms() {
             state.terms = terms;
             state.congestion.set_cap(terms.cap);
+            state.of_pieces.set_cap(terms.cap);
             state.lanes.set_cap(terms.cap);
         }
         // There may be room for more.
@@ -168,7 +191,7 @@ impl Inner {
 
     /// Starts a thread if none is free for what is queued; it starts the next one.
     fn staff(self: &Arc<Self>, state: &mut State) {
-        if state.idle > 0 || !state.has_work() || state.threads >= state.depth() {
+        if state.idle > 0 || !state.has_work() || state.threads >= state.depth() + state.beside() {
             return;
         }
         let inner = Arc::clone(self);
@@ -186,6 +209,7 @@ impl Inner {
             while !state.closed && !state.has_work() {
                 if state.lanes.is_empty() {
                     state.congestion.starve();
+                    state.of_pieces.starve();
                 }
                 state.idle += 1;
                 let (woken, waited) =

@@ -70,8 +70,8 @@ impl Flight<'_> {
                 if shows_rate {
                     job.file.filling.answer(way, bytes, now);
                 }
-                let in_flight = state.lanes.in_flight();
-                state.congestion.learn(Answered { bytes, sent, answered: now, in_flight });
+                let in_flight = state.lanes.in_flight_like(job.is_piece());
+                state.congestion_of(&job).learn(Answered { bytes, sent, answered: now, in_flight });
                 state.lanes.learn(&job, now, now.saturating_sub(sent));
             }
             Err(why) => {

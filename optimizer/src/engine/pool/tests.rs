@@ -1,5 +1,6 @@
 use super::*;
 use crate::engine::SentFile;
+use crate::policy::congestion::Answered;
 
 /// What the first file of a mount has shown of the engines, the next one need not show again; and when nobody reads there,
 /// no thread stays.
@@ -29,4 +30,40 @@ fn the_next_file_profits_and_idle_threads_end() {
     assert!(!next.filling.is_on_trial());
     wait_until(&is_through);
     wait_until(&|| pool.inner.lock().threads == 0);
+}
+
+/// How many large pieces a path bears says nothing of how many other requests bring bandwidth, nor these of those.
+#[test]
+fn large_pieces_and_other_requests_are_counted_apart() {
+    let file = |engine| {
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        file.set_len(64 << 20).unwrap();
+        Arc::new(DataFile::new(SentFile::new(file), None, Some(engine), &Arc::default()).unwrap())
+    };
+    let (large, small) = (file(Way::Populate), file(Way::Read));
+    if large.chunk(Way::Populate) < crate::engine::LARGE_PIECE {
+        return;
+    }
+    let pool = Pool::default();
+    let _seat = pool.join(Wish { session: 1, jobs: None, max_inflight: Some(32) });
+    let state = &mut *pool.inner.lock();
+    let append = |state: &mut State, lane, file: &Arc<DataFile>| {
+        state.lanes.append((1, 1, lane), file, &Arc::default(), [0..32 << 20, 32 << 20..64 << 20].into());
+    };
+    append(state, 1, &large);
+    assert_eq!((state.depth(), state.beside()), (state.terms.cap, 0));
+    let piece = state.lanes.next(None).unwrap();
+    let before = state.congestion.depth();
+    for number in 1..5000 {
+        // Each waits behind three others.
+        let answered = Duration::from_millis(30) + Duration::from_millis(10) * number;
+        let answer = Answered { bytes: 2 << 20, sent: answered - Duration::from_millis(30), answered, in_flight: 4 };
+        state.congestion_of(&piece).learn(answer);
+    }
+    assert!(state.of_pieces.estimate().is_some() && state.congestion.estimate().is_none());
+    state.lanes.forget(|_| true);
+    append(state, 2, &small);
+    assert_eq!((state.depth(), state.beside()), (before, 1));
+    assert!((0..before).all(|_| state.has_work() && state.lanes.next(None).is_some()) && !state.has_work());
+    state.lanes.forget(|_| true);
 }
