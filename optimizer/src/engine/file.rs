@@ -281,7 +281,7 @@ impl FileRecord {
             read_ahead,
             filling: Filling::new(engine, residency, read_ahead.is_some_and(|bytes| bytes > 0)),
             walk: Walk::default(),
-            kept: Kept::new(Arc::clone(held)),
+            kept: Kept::new(metadata.size(), held),
             audiences: Audiences::default(),
             origin: Instant::now(),
             retention: Mutex::default(),

@@ -5,13 +5,22 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-/// Bytes of some files that were fetched and not dropped, as long as someone has them mapped.
+/// What is held of some files, as long as someone has them mapped.
 #[derive(Default)]
-pub struct Held(AtomicU64);
+pub struct Held {
+    bytes: AtomicU64,
+    size: AtomicU64,
+}
 
 impl Held {
+    /// Bytes that were fetched and not dropped.
     pub fn bytes(&self) -> u64 {
-        self.0.load(Relaxed)
+        self.bytes.load(Relaxed)
+    }
+
+    /// Bytes of the files.
+    pub fn size(&self) -> u64 {
+        self.size.load(Relaxed)
     }
 }
 
@@ -20,7 +29,8 @@ struct Parts {
     /// Start and end of parts that neither overlap nor touch.
     parts: BTreeMap<u64, u64>,
     bytes: u64,
-    /// Who has the file open.
+    /// The file's, and who has it open.
+    size: u64,
     users: usize,
     /// Where the bytes count as held while someone has: with those of all files, and with those of each session's.
     counters: Vec<Weak<Held>>,
@@ -30,15 +40,20 @@ impl Parts {
     /// So many bytes more are held.
     fn hold(&self, bytes: u64) {
         for held in self.counters.iter().filter_map(Weak::upgrade) {
-            held.0.fetch_add(bytes, Relaxed);
+            held.bytes.fetch_add(bytes, Relaxed);
         }
     }
 
     /// So many bytes are held no longer.
     fn leave(&self, bytes: u64) {
         for held in self.counters.iter().filter_map(Weak::upgrade) {
-            held.0.fetch_sub(bytes, Relaxed);
+            held.bytes.fetch_sub(bytes, Relaxed);
         }
+    }
+
+    /// Changes the sizes that the file counts in.
+    fn each_size(&self, change: impl Fn(&AtomicU64)) {
+        self.counters.iter().filter_map(Weak::upgrade).for_each(|held| change(&held.size));
     }
 }
 
@@ -48,8 +63,9 @@ pub struct Kept {
 }
 
 impl Kept {
-    pub fn new(held: Arc<Held>) -> Self {
-        Self { parts: Mutex::new(Parts { counters: vec![Arc::downgrade(&held)], ..Parts::default() }) }
+    /// Of a file of so many bytes.
+    pub fn new(size: u64, held: &Arc<Held>) -> Self {
+        Self { parts: Mutex::new(Parts { size, counters: vec![Arc::downgrade(held)], ..Parts::default() }) }
     }
 
     /// What is held of this file counts here, too, from now on.
@@ -61,7 +77,8 @@ impl Kept {
         }
         parts.counters.push(Arc::downgrade(held));
         if parts.users > 0 {
-            held.0.fetch_add(parts.bytes, Relaxed);
+            held.bytes.fetch_add(parts.bytes, Relaxed);
+            held.size.fetch_add(parts.size, Relaxed);
         }
     }
 
@@ -75,6 +92,7 @@ impl Kept {
         parts.users += 1;
         if parts.users == 1 {
             parts.hold(parts.bytes);
+            parts.each_size(|size| _ = size.fetch_add(parts.size, Relaxed));
         }
     }
 
@@ -85,6 +103,7 @@ impl Kept {
         parts.users = parts.users.saturating_sub(1);
         if parts.users == 0 {
             parts.leave(parts.bytes);
+            parts.each_size(|size| _ = size.fetch_sub(parts.size, Relaxed));
         }
     }
 
@@ -170,7 +189,7 @@ mod tests {
         const THREADS: usize = 4;
         const PARTS: u64 = 2000;
         let held = Arc::new(Held::default());
-        let kept = Kept::new(Arc::clone(&held));
+        let kept = Kept::new(1000, &held);
         kept.open();
         for round in 0..20 {
             (0..PARTS).for_each(|part| kept.add(part * 10..part * 10 + 7));
@@ -193,7 +212,7 @@ mod tests {
     #[test]
     fn files_that_are_closed_hold_nothing() {
         let held = Arc::new(Held::default());
-        let kept = Kept::new(Arc::clone(&held));
+        let kept = Kept::new(1000, &held);
         kept.open();
         kept.add(0..100);
         kept.open();
@@ -213,7 +232,7 @@ mod tests {
     #[test]
     fn sessions_count_their_files() {
         let (all, session) = (Arc::new(Held::default()), Arc::new(Held::default()));
-        let files = [Kept::new(Arc::clone(&all)), Kept::new(Arc::clone(&all))];
+        let files = [Kept::new(1000, &all), Kept::new(500, &all)];
         files.iter().for_each(Kept::open);
         files.iter().for_each(|kept| kept.add(0..100));
         files[0].count_in(&session);
@@ -233,7 +252,7 @@ mod tests {
         #[test]
         fn is_a_set_of_bytes(changes in prop::collection::vec((any::<bool>(), 0u64..200, 1u64..50), 1..60)) {
             let held = Arc::new(Held::default());
-            let kept = Kept::new(Arc::clone(&held));
+            let kept = Kept::new(1000, &held);
             kept.open();
             let mut bytes = std::collections::BTreeSet::new();
             for (add, start, length) in changes {

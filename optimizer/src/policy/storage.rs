@@ -37,7 +37,7 @@ impl Default for Storage {
 const SMALLEST_WINDOW: u64 = 8 << 20;
 const LARGEST_WINDOW: u64 = 128 << 20;
 
-/// Of a budget that a file exceeds, what one window of each reader may take together: several are held for a reader, and
+/// Of a budget that files exceed, what one window of each reader may take together: several are held for a reader, and
 /// what they take is not kept from one epoch to the next.
 const OF_BUDGET: u64 = 32;
 /// Shorter windows than this no number of readers makes.
@@ -58,11 +58,11 @@ const LARGEST_DISTANCE: u64 = 32 << 20;
 /// send until the reader has come there, and so the bandwidth would seem to be less than it is.
 const COVER: f64 = 8.0;
 
-/// The longest window of a file that is to be held within a budget, which so many readers share.
-pub fn longest_window(file: u64, budget: u64, readers: u64) -> u64 {
+/// The longest window of files that are to be held within a budget, which so many readers share.
+pub fn longest_window(files: u64, budget: u64, readers: u64) -> u64 {
     let readers = readers.max(1);
     let least = (SMALLEST_WINDOW / readers).max(SHORTEST_WINDOW);
-    if file <= budget { LARGEST_WINDOW } else { (budget / OF_BUDGET / readers).clamp(least, LARGEST_WINDOW) }
+    if files <= budget { LARGEST_WINDOW } else { (budget / OF_BUDGET / readers).clamp(least, LARGEST_WINDOW) }
 }
 
 impl Storage {

@@ -64,6 +64,11 @@ impl Ledger {
         self.held.bytes()
     }
 
+    /// Bytes of its files that are mapped.
+    pub fn size(&self) -> u64 {
+        self.held.size()
+    }
+
     /// Something that kept a process from being served.
     pub fn note_trouble(&self, what: String) {
         let mut troubles = lock(&self.troubles);

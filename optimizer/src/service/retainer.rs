@@ -104,7 +104,7 @@ impl Drop for Retainer {
 
 impl PageCache for Cache {
     fn size(&self) -> u64 {
-        self.supply.file.size
+        if self.limit < self.files.budget() { self.ledger.size() } else { self.files.held.size() }
     }
 
     fn budget(&self) -> Budget {
@@ -153,8 +153,12 @@ mod tests {
 
     /// A file of 64 MiB, of which nothing is cached.
     fn file(files: &Files) -> Arc<DataFile> {
+        sized(files, 64 * MIB)
+    }
+
+    fn sized(files: &Files, bytes: u64) -> Arc<DataFile> {
         let file = tempfile::tempfile().unwrap();
-        file.set_len(64 * MIB).unwrap();
+        file.set_len(bytes).unwrap();
         Arc::new(DataFile::new(SentFile::new(file), None, None, &files.held).unwrap())
     }
 
@@ -174,6 +178,23 @@ mod tests {
         assert!(!retainer.passage.is_short(&retainer.cache));
         retainer.advance(1, &[window(2)]);
         assert!(retainer.passage.is_short(&retainer.cache));
+    }
+
+    /// Shards, none of which outgrows the limit alone.
+    #[test]
+    fn files_outgrow_a_limit_together() {
+        let files = Arc::<Files>::default();
+        let shards = [20, 20].map(|mebibytes| sized(&files, mebibytes * MIB));
+        let mut retainer = retainer(&files, &shards[0], 0);
+        retainer.advance(1, &[window(0)]);
+        let alone = retainer.longest_window();
+        retainer.cache.ledger.account_of(&shards[1].record);
+        assert!(alone > 8 * MIB && retainer.longest_window() == 8 * MIB);
+        retainer.cache.supply.file.kept.add(0..8 * MIB);
+        shards[1].kept.add(0..16 * MIB);
+        assert!(retainer.passage.is_short(&retainer.cache), "there is room for the next window");
+        drop(shards);
+        assert!(retainer.longest_window() == alone && !retainer.passage.is_short(&retainer.cache));
     }
 
     /// A reader that ends leaves what another one comes to.

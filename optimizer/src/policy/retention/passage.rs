@@ -23,7 +23,7 @@ const NEAR: u64 = 4;
 
 /// What is cached of one file, what bounds it, and who else reads it.
 pub trait PageCache {
-    /// Bytes of the file.
+    /// Bytes of all files that share what bounds it.
     fn size(&self) -> u64;
 
     /// What is held, and what may be.
