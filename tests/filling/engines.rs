@@ -63,7 +63,9 @@ fn what_is_cached_of_an_overlay_is_known() {
     let storage = SlowStorage::mount(scratch(), &["--latency=1ms"]);
     let folder = tempfile::tempdir().unwrap();
     let [empty, merged] = ["empty", "merged"].map(|name| folder.path().join(name));
-    [&empty, &merged].map(|path| std::fs::create_dir(path).unwrap());
+    for path in [&empty, &merged] {
+        std::fs::create_dir(path).unwrap();
+    }
     let words = ["unshare", "--mount", "sh", "-c", ON_AN_OVERLAY, "sh"].map(OsString::from).into_iter();
     let reader = |what: &Path| {
         let layers = [storage.path(), &empty, &merged, what].map(Into::into);
