@@ -86,8 +86,9 @@ impl Curtain {
     /// Whether a page of the span may be a sentinel while access is random.
     pub(super) fn may_hold_sentinel(&self, span: Span) -> bool {
         let spacing = self.spacing();
-        let touches = |sentinel: u64| span.start < sentinel + PAGE && sentinel < span.end;
-        spacing > 0 && (0..=SENTINELS + 1).any(|n| touches(n * spacing))
+        // That begins in the span, or in the page before it.
+        let first = || span.start.saturating_sub(PAGE - 1).next_multiple_of(spacing);
+        spacing > 0 && first() < span.end
     }
 
     /// A sentinel has been hit while access is random: one that was hit some trips ago is protected again, or the curtain is

@@ -7,11 +7,11 @@ use super::audience::Audiences;
 use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
-use super::residency::{Residency, major_faults};
+use super::residency::{Residency, has_to_read};
 use super::sent::SentFile;
 use super::trust::{LONG_PERIOD, PERIOD, Trust};
 use super::walk::Walk;
-use super::ways::{Way, populate};
+use super::ways::Way;
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
 use crate::policy::retention::Retention;
 use memmap2::{MmapOptions, MmapRaw};
@@ -186,9 +186,7 @@ impl DataFile {
         if self.residency != Residency::Unknown {
             return !self.is_cached(chunk);
         }
-        let before = major_faults();
-        let last = chunk.end.saturating_sub(1)..chunk.end;
-        populate(self, &last).is_ok() && major_faults() != before
+        has_to_read(&self.file, chunk.end.saturating_sub(1))
     }
 
     /// Drops what was fetched of this part from the page cache, as far as nobody has it mapped (posix_fadvise(2), which

@@ -167,14 +167,9 @@ impl Lanes {
         self.queues.front().is_some_and(|queue| is_piece(&self.cut(queue).0))
     }
 
-    /// Whether the latest chunk was one.
-    pub fn is_in_pieces(&self) -> bool {
-        self.is_in_pieces
-    }
-
-    /// Bytes that may be in flight, as far as large pieces bound them.
-    pub fn most_bytes(&self) -> u64 {
-        if self.is_in_pieces { self.in_pieces() } else { u64::MAX }
+    /// Bytes that may be in flight, if the latest chunk was a large piece: these are bounded here.
+    pub fn most_bytes(&self) -> Option<u64> {
+        self.is_in_pieces.then(|| self.in_pieces())
     }
 
     /// Bytes of large pieces that may be in flight.
@@ -294,6 +289,7 @@ fn requests_of(chunk: &Range<u64>) -> usize {
     (chunk.end - chunk.start).div_ceil(LARGEST_CHUNK) as usize
 }
 
+/// Whether it is a large piece: more than one request, as no other chunk is.
 fn is_piece(chunk: &Range<u64>) -> bool {
     requests_of(chunk) > 1
 }

@@ -104,15 +104,14 @@ impl Pool {
     /// What the requests so far have shown of the storage.
     pub fn estimate(&self) -> Option<Estimate> {
         let state = self.inner.lock();
-        let (latest, other) = if state.lanes.is_in_pieces() {
-            (&state.of_pieces, &state.congestion)
-        } else {
-            (&state.congestion, &state.of_pieces)
-        };
-        let estimate = latest.estimate().or_else(|| other.estimate())?;
-        // The control does not know of the bound on large pieces.
-        let in_flight = estimate.in_flight.min(state.lanes.most_bytes());
-        Some(Estimate { in_flight, ..estimate })
+        let estimates = [state.congestion.estimate(), state.of_pieces.estimate()].into_iter().flatten();
+        // It is one storage, whose bandwidth and latency either may not have shown.
+        let both = estimates.reduce(|one, other| Estimate {
+            bandwidth: one.bandwidth.max(other.bandwidth),
+            latency: one.latency.min(other.latency),
+            in_flight: one.in_flight,
+        })?;
+        Some(Estimate { in_flight: state.lanes.most_bytes().unwrap_or(both.in_flight), ..both })
     }
 }
 
@@ -145,9 +144,16 @@ impl State {
         measured.max(self.terms.asked).min(self.terms.cap)
     }
 
-    /// Chunks in flight that do not count there: how many large pieces there are says nothing of how many others bring bandwidth.
+    /// Chunks in flight that do not count towards the depth: how many large pieces there are says nothing of how many others bring
+    /// bandwidth.
     fn beside(&self) -> usize {
         if self.terms.is_measured { self.lanes.in_flight_like(!self.lanes.is_next_piece()) } else { 0 }
+    }
+
+    /// Whether chunks like this one are few because there are no more of them, though others are queued.
+    fn has_too_few_like(&mut self, job: &Job) -> bool {
+        let is_other_next = !self.lanes.is_empty() && self.lanes.is_next_piece() != job.is_piece();
+        is_other_next && self.lanes.in_flight_like(job.is_piece()) < self.congestion_of(job).depth()
     }
 
     /// The control that hears of such chunks.

@@ -1,20 +1,19 @@
 //! Whether a page of a file is in the page cache already.
 //!
-//! `cachestat` is asked first; on an overlay it looks into a cache that nothing is ever in. `mincore` looks where mappings do, but
-//! whoever neither owns the file nor may write it is told that every page is resident (`can_do_mincore` in mm/mincore.c). `preadv2`
-//! with `RWF_NOWAIT` tells the truth to everyone, on file systems that support it, but where the page is missing it starts
-//! to read it (`filemap_get_pages` in mm/filemap.c): a request of 4 KiB in front of the one that follows. So it comes last.
+//! `cachestat` is asked first; on an overlay it looks into a cache that nothing is ever in, and it refuses who neither owns the file
+//! nor may write it. `preadv2` with `RWF_NOWAIT` tells the truth to everyone, on file systems that support it, but where the page is
+//! missing it starts to read it (`filemap_get_pages` in mm/filemap.c): a request of 4 KiB in front of the one that follows.
+//! `mincore` looks where mappings do, and takes one for each question; whom `cachestat` refuses is told that every page is resident
+//! (`can_do_mincore` in mm/mincore.c). So it comes last.
 
 use memmap2::{MmapOptions, MmapRaw};
-use nix::fcntl::AtFlags;
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::unistd::{AccessFlags, faccessat, geteuid};
 use precache_contract::PAGE;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Linux 6.5; newer than the headers in use. The number is the same on all architectures.
@@ -28,10 +27,10 @@ const OF_MEMORY: f64 = 2e9;
 pub enum Residency {
     /// `cachestat(2)`.
     CacheStat,
-    /// `mincore(2)`, for who owns the file or may write it.
-    MinCore,
     /// `preadv2(RWF_NOWAIT)`.
     NoWait,
+    /// `mincore(2)`.
+    MinCore,
     /// Nobody tells: every page is taken to be missing, until whoever reads it need not wait.
     Unknown,
 }
@@ -39,13 +38,12 @@ pub enum Residency {
 impl Residency {
     /// Finds the source by trying.
     pub fn of(file: &File) -> Self {
-        let counts = |source: Self| source.count(file, &(0..1)).is_some() && source.sees_what_is_mapped(file);
-        if counts(Self::CacheStat) {
+        if cached_pages(file, &(0..1)).is_ok() && Self::CacheStat.sees_what_is_mapped(file) {
             Self::CacheStat
-        } else if may_ask_mincore(file) && counts(Self::MinCore) {
-            Self::MinCore
         } else if !matches!(no_wait(file, 0), Err(error) if error.raw_os_error() != Some(libc::EAGAIN)) {
             Self::NoWait
+        } else if is_told_the_truth(file) && Self::MinCore.sees_what_is_mapped(file) {
+            Self::MinCore
         } else {
             Self::Unknown
         }
@@ -89,7 +87,7 @@ impl Residency {
     /// once, that says nothing.
     fn sees_what_is_mapped(self, file: &File) -> bool {
         let sees = || self.count(file, &(0..1)) == Some(1);
-        sees() || !(0..3).all(|_| populate_first_page(file).is_some() && !sees())
+        sees() || !(0..3).all(|_| populate(file, 0) && !sees())
     }
 
     /// Whether the page at `offset` is cached. Where nobody tells, it is read: that is a request if it is not.
@@ -121,9 +119,9 @@ impl Residency {
         self == Self::Unknown && (!has_waited || bytes as f64 > OF_MEMORY * took.as_secs_f64())
     }
 
-    /// What of a part that was cached is not any more, where that can be asked without a request for what is missing.
+    /// What of a part that was cached is not any more, where that can be asked for little and without a request for what is missing.
     pub fn evicted(self, file: &File, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
-        if self.counts() { self.missing(file, part, piece) } else { Vec::new() }
+        if self == Self::CacheStat { self.missing(file, part, piece) } else { Vec::new() }
     }
 
     /// What of a part that was dropped is not cached any more, in pieces of so many bytes. Where nobody tells, all of it.
@@ -173,7 +171,7 @@ pub fn waits() -> i64 {
 
 /// For how many faults this thread has had to wait for storage (getrusage(2)), those of populating included
 /// (`mm_account_fault` in mm/memory.c).
-pub fn major_faults() -> i64 {
+fn major_faults() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.major_page_faults())
 }
 
@@ -194,11 +192,10 @@ fn pages(range: &Range<u64>) -> u64 {
     range.end.div_ceil(PAGE) - range.start / PAGE
 }
 
-/// Whether `mincore` tells this user the truth: the same rule as the kernel's.
-fn may_ask_mincore(file: &File) -> bool {
-    let is_owner = file.metadata().is_ok_and(|metadata| metadata.uid() == geteuid().as_raw());
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    is_owner || faccessat(nix::fcntl::AT_FDCWD, path.as_str(), AccessFlags::W_OK, AtFlags::AT_EACCESS).is_ok()
+/// Whether `mincore` tells this user the truth: that what lies behind the file's end is not resident.
+fn is_told_the_truth(file: &File) -> bool {
+    let behind = file.metadata().map(|metadata| metadata.len().next_multiple_of(PAGE));
+    behind.is_ok_and(|end| resident_pages(file, &(end..end + 1)) == Some(0))
 }
 
 /// A mapping of the pages of a range.
@@ -207,15 +204,20 @@ fn map(file: &File, range: &Range<u64>) -> Option<MmapRaw> {
     MmapOptions::new().offset(range.start / PAGE * PAGE).len(length).map_raw_read_only(file).ok()
 }
 
-/// Reads the first page, and no other, as a fault does.
-fn populate_first_page(file: &File) -> Option<()> {
-    let mapping = map(file, &(0..1))?;
+/// Has a fault read the page at `offset`, and no other; whether that came to something.
+fn populate(file: &File, offset: u64) -> bool {
+    let Some(mapping) = map(file, &(offset..offset + 1)) else { return false };
     // SAFETY: advice on our own mapping, which nobody reads.
-    let result = unsafe {
+    unsafe {
         libc::madvise(mapping.as_mut_ptr().cast(), mapping.len(), libc::MADV_RANDOM);
-        libc::madvise(mapping.as_mut_ptr().cast(), mapping.len(), libc::MADV_POPULATE_READ)
-    };
-    (result == 0).then_some(())
+        libc::madvise(mapping.as_mut_ptr().cast(), mapping.len(), libc::MADV_POPULATE_READ) == 0
+    }
+}
+
+/// Whether a mapping of the page at `offset` had to wait for storage: then it has been read by now.
+pub fn has_to_read(file: &File, offset: u64) -> bool {
+    let before = major_faults();
+    populate(file, offset) && major_faults() != before
 }
 
 /// Pages of the range that a mapping would find in the page cache (mincore(2)).
@@ -265,12 +267,12 @@ mod tests {
             file.read_at(&mut [0], at).unwrap();
         }
         let lacking = |source: Residency| source.lacking(&file, &(0..SIZE));
-        assert!(may_ask_mincore(&file));
+        assert!(is_told_the_truth(&file));
         if cached_pages(&file, &(0..SIZE)).is_ok_and(|cached| cached == 3) {
             assert_eq!(lacking(Residency::MinCore), [0..3 * PAGE, 5 * PAGE..SIZE - PAGE]);
             assert_eq!(lacking(Residency::MinCore), lacking(Residency::CacheStat));
+            assert_eq!(Residency::MinCore.missing(&file, &(0..SIZE), SIZE / 2).len(), 2);
         }
-        assert_eq!(Residency::MinCore.missing(&file, &(0..SIZE), SIZE / 2).len(), 2);
     }
 
     #[test]

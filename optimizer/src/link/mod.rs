@@ -1,5 +1,5 @@
-//! The supervisor's side of the connection to the optimizer: reached under a name of its own for every user, memory
-//! cgroup and mount namespace, started if it does not run.
+//! The supervisor's side of the connection to the optimizer: reached under a name of its own for every user, limited
+//! memory cgroup and mount namespace, started if it does not run.
 
 pub mod incoming;
 pub mod message;

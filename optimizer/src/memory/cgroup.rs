@@ -15,9 +15,11 @@ enum Version {
     Two,
 }
 
-/// The groups that this process is in, innermost first, as far as they can be seen from here.
-pub fn groups(root: &Path) -> Vec<Group> {
-    let Ok(membership) = fs::read_to_string(root.join("proc/self/cgroup")) else { return Vec::new() };
+/// The groups that this process is in, innermost first, as far as they can be seen from here; and the path of its own where that
+/// cannot.
+pub fn groups(root: &Path) -> (Vec<Group>, Option<PathBuf>) {
+    let nothing = (Vec::new(), None);
+    let Ok(membership) = fs::read_to_string(root.join("proc/self/cgroup")) else { return nothing };
     let path_in = |is_wanted: &dyn Fn(&str) -> bool| {
         membership.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -30,13 +32,16 @@ pub fn groups(root: &Path) -> Vec<Group> {
         Some(path) => (root.join("sys/fs/cgroup/memory"), path, Version::One),
         None => match path_in(&str::is_empty) {
             Some(path) => (root.join("sys/fs/cgroup"), path, Version::Two),
-            None => return Vec::new(),
+            None => return nothing,
         },
     };
     // In a container the mount shows the group itself as its root, and the path leads nowhere: then that root is it.
-    let own = if mount.join(&path).is_dir() { mount.join(&path) } else { mount.clone() };
+    let (own, unseen) = match mount.join(&path) {
+        own if own.is_dir() => (own, None),
+        _ => (mount.clone(), Some(path.into())),
+    };
     let groups = own.ancestors().take_while(|folder| folder.starts_with(&mount));
-    groups.map(|folder| Group { folder: folder.to_owned(), version }).collect()
+    (groups.map(|folder| Group { folder: folder.to_owned(), version }).collect(), unseen)
 }
 
 impl Group {

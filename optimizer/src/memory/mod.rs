@@ -1,7 +1,7 @@
 //! How much page cache the data files may take: what the memory cgroups above this process and the system leave, followed
 //! as it changes.
 //!
-//! Page cache is charged to the cgroup of whoever fills, and the optimizer belongs to that of its readers.
+//! Page cache is charged to the cgroup of whoever fills, and the optimizer is below the same limit as its readers.
 
 mod cgroup;
 mod pressure;
@@ -17,6 +17,8 @@ pub struct Memory {
     root: PathBuf,
     /// Folders of the memory cgroups from our own up to the outermost that can be seen.
     groups: Vec<cgroup::Group>,
+    /// The path of our own, where its folder cannot be seen.
+    unseen: Option<PathBuf>,
 }
 
 impl Memory {
@@ -27,7 +29,8 @@ impl Memory {
 
     /// With `/proc` and `/sys` below this folder.
     fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), groups: cgroup::groups(root) }
+        let (groups, unseen) = cgroup::groups(root);
+        Self { root: root.to_owned(), groups, unseen }
     }
 
     /// Bytes of page cache that the data files may take now, what they have included. Without limits that can be read,
@@ -38,16 +41,22 @@ impl Memory {
         let least = group.min(system);
         let calm = least - least / SLACK;
         // Others that wait for memory within limits of their own do not wait for ours.
-        let waiting = pressure::of_group(self.groups.first())
+        let waiting = pressure::of_group(self.limited().or(self.groups.first()))
             .or_else(|| (system <= group).then(|| pressure::of_system(&self.root)).flatten());
         (calm as f64 * pressure::share(waiting.unwrap_or(0.0))) as u64
     }
 
-    /// The folder of the innermost memory cgroup that has a limit, or of the outermost that can be seen: what is charged to any
-    /// group below it is bounded there. Batch systems give each task a group of its own, and the limit to the job.
+    /// Whose memory it is: the folder of the innermost memory cgroup that has a limit, or of the outermost that can be seen, as what
+    /// is charged to any group below it is bounded there. Batch systems give each task a group of its own, and the limit to the job.
+    /// Where it cannot be seen, the path of our own group.
     pub fn domain(&self) -> Option<&Path> {
-        let limited = self.groups.iter().find(|group| group.is_limited());
-        limited.or(self.groups.last()).map(cgroup::Group::folder)
+        let seen = self.limited().or(self.groups.last()).map(cgroup::Group::folder);
+        self.unseen.as_deref().or(seen)
+    }
+
+    /// The innermost group that has a limit.
+    fn limited(&self) -> Option<&cgroup::Group> {
+        self.groups.iter().find(|group| group.is_limited())
     }
 
     /// `MemAvailable` (proc_meminfo(5)): it counts what is cached as available, but for a little that the kernel keeps.

@@ -134,6 +134,8 @@ fn the_limit_above_a_group_tells_whose_memory_it_is() {
         let root = machine(files);
         Memory::at(root.path()).domain().unwrap().strip_prefix(root.path()).unwrap().to_owned()
     };
+    let elsewhere = machine(&[("proc/self/cgroup", "0::/job_2\n"), ("sys/fs/cgroup/memory.max", "1073741824\n")]);
+    assert_eq!(Memory::at(elsewhere.path()).domain(), Some(Path::new("job_2")));
     assert_eq!(own(&ONE), Path::new("sys/fs/cgroup/memory/slurm/job_1"));
     assert_eq!(own(&TWO), Path::new("sys/fs/cgroup/user.slice"));
 }
@@ -173,7 +175,8 @@ fn pressure_on_others_takes_nothing() {
     const WAITING: &str = "some avg10=55.40 avg60=0.00 avg300=0.08 total=2205828\n";
     let root = machine(&[&ONE[..], &[("proc/pressure/memory", WAITING)]].concat());
     assert_eq!(Memory::at(root.path()).budget(), without_slack(412 * MIB));
-    let own = ("sys/fs/cgroup/user.slice/job.service/memory.pressure", WAITING);
+    // As the kernel has it, those of the groups below the limit are in it.
+    let own = ("sys/fs/cgroup/user.slice/memory.pressure", WAITING);
     let root = machine(&[&TWO[..], &[TWO_STAT, own]].concat());
     assert_eq!(Memory::at(root.path()).budget(), without_slack((768 - 100) * MIB) / 2);
 }

@@ -7,11 +7,8 @@ struct vector {
 	int mask, flags;
 };
 
-#ifdef __x86_64__
+/* On x86-64. */
 __asm__(".symver old_sigvec, sigvec@GLIBC_2.2.5");
-#else
-__asm__(".symver old_sigvec, sigvec@GLIBC_2.17");
-#endif
 extern int old_sigvec(int signal, const struct vector *vector, struct vector *old);
 
 static sigjmp_buf out;

@@ -71,6 +71,9 @@ impl Flight<'_> {
                     job.file.filling.answer(way, bytes, now);
                 }
                 let in_flight = state.lanes.in_flight_like(job.is_piece());
+                if state.has_too_few_like(&job) {
+                    state.congestion_of(&job).starve();
+                }
                 state.congestion_of(&job).learn(Answered { bytes, sent, answered: now, in_flight });
                 state.lanes.learn(&job, now, now.saturating_sub(sent));
             }
@@ -81,6 +84,9 @@ impl Flight<'_> {
         }
         state.remember(&job.file);
         self.inner.land(&mut state, &job);
+        drop(state);
+        // A trial may have begun.
+        job.file.prepare();
     }
 }
 
@@ -94,8 +100,8 @@ impl Traffic for Flight<'_> {
 
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {
         // Some file systems read into a cache of their own, which mappings do not see.
-        let is_in_vain = self.way != Way::Populate && self.file.filling.is_on_trial() && self.file.is_missing(chunk);
-        let result = if result.is_ok() && is_in_vain { Err(Failure::Ineffective) } else { result };
+        let is_asked = result.is_ok() && self.way != Way::Populate && self.file.filling.is_on_trial();
+        let result = if is_asked && self.file.is_missing(chunk) { Err(Failure::Ineffective) } else { result };
         let Some(index) = self.flying.iter().position(|(job, _)| job.chunk == *chunk) else { return };
         let (job, sent) = self.flying.swap_remove(index);
         let shows_rate = job.shows_rate();

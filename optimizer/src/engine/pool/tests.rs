@@ -64,6 +64,14 @@ fn large_pieces_and_other_requests_are_counted_apart() {
     state.lanes.forget(|_| true);
     append(state, 2, &small);
     assert_eq!((state.depth(), state.beside()), (before, 1));
+    let one = state.lanes.next(None).unwrap();
+    assert!(!state.has_too_few_like(&one));
+    state.lanes.forget(|_| true);
+    append(state, 3, &large);
+    assert!(state.has_too_few_like(&one), "beside pieces there is nothing else to send");
+    state.lanes.land(&one);
+    state.lanes.forget(|_| true);
+    append(state, 4, &small);
     assert!((0..before).all(|_| state.has_work() && state.lanes.next(None).is_some()) && !state.has_work());
     state.lanes.forget(|_| true);
 }

@@ -6,8 +6,6 @@ mod read_ahead;
 mod ring;
 mod scrap;
 
-pub use self::populate::populate;
-
 use super::file::DataFile;
 use super::residency::Residency;
 use super::{Engine, Failure, Traffic};

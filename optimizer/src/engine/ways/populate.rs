@@ -22,7 +22,7 @@ impl Engine for Populate {
 }
 
 /// Has faults bring in what is missing of the chunk.
-pub fn populate(file: &DataFile, chunk: &Range<u64>) -> Result<(), Failure> {
+fn populate(file: &DataFile, chunk: &Range<u64>) -> Result<(), Failure> {
     let Some((mapping, _)) = file.mapping() else { return Err(Failure::Ineffective) };
     let start = chunk.start / PAGE * PAGE;
     // Inside the mapping, which is as long as the file was; wrapping_add needs no more than that.
