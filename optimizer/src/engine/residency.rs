@@ -198,11 +198,10 @@ fn is_told_the_truth(file: &File) -> bool {
     behind.is_ok_and(|end| resident_pages(file, &(end..end + 1)) == Some(0))
 }
 
-/// A mapping of the pages of a range. It takes none of the huge pages that the program counts on (`hugetlb_reserve_pages` in
-/// mm/hugetlb.c).
+/// A mapping of the pages of a range.
 fn map(file: &File, range: &Range<u64>) -> Option<MmapRaw> {
     let length = usize::try_from(pages(range) * PAGE).ok()?;
-    MmapOptions::new().offset(range.start / PAGE * PAGE).len(length).no_reserve_swap().map_raw_read_only(file).ok()
+    MmapOptions::new().offset(range.start / PAGE * PAGE).len(length).map_raw_read_only(file).ok()
 }
 
 /// Has a fault read the page at `offset`, and no other; whether that came to something.
