@@ -4,7 +4,8 @@
 //! nor may write it. `preadv2` with `RWF_NOWAIT` tells the truth to everyone, on file systems that support it, but where the page is
 //! missing it starts to read it (`filemap_get_pages` in mm/filemap.c): a request of 4 KiB in front of the one that follows.
 //! `mincore` looks where mappings do, and takes one for each question; whom `cachestat` refuses is told that every page is resident
-//! (`can_do_mincore` in mm/mincore.c). So it comes last.
+//! (`can_do_mincore` in mm/mincore.c). So it comes last, and only where `cachestat` answers and sees nothing: files of huge pages, for
+//! which that is not there, are not to be mapped for a question.
 
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -38,11 +39,12 @@ pub enum Residency {
 impl Residency {
     /// Finds the source by trying.
     pub fn of(file: &File) -> Self {
-        if cached_pages(file, &(0..1)).is_ok() && Self::CacheStat.sees_what_is_mapped(file) {
+        let answers = cached_pages(file, &(0..1)).is_ok();
+        if answers && Self::CacheStat.sees_what_is_mapped(file) {
             Self::CacheStat
         } else if !matches!(no_wait(file, 0), Err(error) if error.raw_os_error() != Some(libc::EAGAIN)) {
             Self::NoWait
-        } else if is_told_the_truth(file) && Self::MinCore.sees_what_is_mapped(file) {
+        } else if answers && is_told_the_truth(file) && Self::MinCore.sees_what_is_mapped(file) {
             Self::MinCore
         } else {
             Self::Unknown
