@@ -7,21 +7,6 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-static int closed_areas(void)
-{
-	char line[256];
-	FILE *maps = fopen("/proc/self/maps", "r");
-	int closed = 0;
-	while (fgets(line, sizeof line, maps)) {
-		unsigned long start, end;
-		char protection[5];
-		if (sscanf(line, "%lx-%lx %4s", &start, &end, protection) == 3 && !strcmp(protection, "---s"))
-			closed++;
-	}
-	fclose(maps);
-	return closed;
-}
-
 int main(int count, char **arguments)
 {
 	(void)count;

@@ -25,17 +25,7 @@ int main(int count, char **arguments)
 	if (device < 0)
 		fail("uverbs0");
 	unsigned char *later = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
-	char line[256];
-	FILE *maps = fopen("/proc/self/maps", "r");
-	int closed = 0;
-	while (fgets(line, sizeof line, maps)) {
-		unsigned long start, end;
-		char protection[5];
-		if (sscanf(line, "%lx-%lx %4s", &start, &end, protection) == 3 && !strcmp(protection, "---s"))
-			closed++;
-	}
-	fclose(maps);
-	printf("%d closed areas\n", closed);
+	printf("%d closed areas\n", closed_areas());
 	read_pages(base, 0, file_length);
 	read_pages(later, 0, file_length);
 	fflush(stdout);
