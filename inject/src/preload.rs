@@ -4,7 +4,8 @@
 use crate::executable::{self, Target, has_runtime};
 use crate::fork_gate::Shut;
 use crate::{handover, owner, past_libc, peek, settings, sys};
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::marker::PhantomData;
 use precache_contract::uninjected::Uninjected;
 
 pub type List = *const *const c_char;
@@ -24,15 +25,40 @@ const LIBRARY: usize = 512;
 
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
 
+/// How a program is executed in an environment. A reference to `dyn Fn` would have a table for each call, which the loader
+/// relocates.
+#[derive(Clone, Copy)]
+pub struct Execute<'a> {
+    make: unsafe fn(*const c_void, List) -> c_int,
+    of: *const c_void,
+    call: PhantomData<&'a ()>,
+}
+
+impl<'a> Execute<'a> {
+    pub fn by<F: Fn(List) -> c_int>(call: &'a F) -> Self {
+        // SAFETY: it is given `of`, which is such a closure, and lives as long as this (`with`).
+        let make = |of: *const c_void, environment| unsafe { (*of.cast::<F>())(environment) };
+        Self { make, of: (&raw const *call).cast(), call: PhantomData }
+    }
+
+    /// # Safety
+    /// `environment` must be what the call takes.
+    pub unsafe fn with(self, environment: List) -> c_int {
+        // SAFETY: `of` is the closure that `make` was made for.
+        unsafe { (self.make)(self.of, environment) }
+    }
+}
+
 /// Calls `execute` with the environment that the program is to get.
 ///
 /// # Safety
 /// `environment` must be null or a list of C strings that ends with null, or no address, and `target` what the call of its kind
 /// takes; both are open (`interpose::given`), for nobody trips behind the gate.
-pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn Fn(List) -> c_int) -> c_int {
+pub unsafe fn with_environment(target: Target, environment: List, execute: Execute) -> c_int {
     // Where the program has forbidden itself system calls, nothing of ours makes any.
     if past_libc::is_filtered() || cfg!(feature = "sabotage-library-for-everybody") {
-        return execute(environment);
+        // SAFETY: the caller's promise.
+        return unsafe { execute.with(environment) };
     }
     // SAFETY: the caller's promise.
     match unsafe { entry(environment) } {
@@ -52,7 +78,8 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: &dyn 
                 _ => without_library::<ENTRIES, PRELOAD>(environment, at, preload, execute),
             }
         },
-        _ => execute(environment),
+        // SAFETY: the caller's promise.
+        _ => unsafe { execute.with(environment) },
     }
 }
 
@@ -131,12 +158,13 @@ unsafe fn without_library<const ENTRIES: usize, const PRELOAD: usize>(
     environment: List,
     at: usize,
     preload: &[u8],
-    execute: &dyn Fn(List) -> c_int,
+    execute: Execute,
 ) -> c_int {
     let (mut value, mut list) = ([0u8; PRELOAD], [core::ptr::null(); ENTRIES]);
     // SAFETY: the caller's promise.
     let fits = unsafe { fill(&mut value, &mut list, environment, at, preload) };
-    execute(if fits { list.as_ptr() } else { environment })
+    // SAFETY: as above; the list is like that which it was made of.
+    unsafe { execute.with(if fits { list.as_ptr() } else { environment }) }
 }
 
 /// Makes the environment without our library, in buffers of zeros; `false`: they are too small for it.

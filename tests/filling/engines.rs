@@ -84,7 +84,8 @@ fn what_is_cached_of_an_overlay_is_known() {
     assert_ne!(cold.file()["residency"], "cachestat", "{:#}", cold.0);
     assert!(cold.of_file("fetched") > cold.of_file("size") / 2, "{:#}", cold.0);
     let warm = reader.under(&[]).1;
-    assert_eq!(warm.of_file("fetched"), 0, "{:#}", warm.0);
+    // Here and there a kernel evicts a page of what is idle, also with memory to spare.
+    assert!(warm.of_file("fetched") < warm.of_file("size") / 50, "{:#}", warm.0);
 }
 
 const ON_AN_OVERLAY: &str = r#"mount -t overlay overlay -o "lowerdir=$1:$2" "$3" && exec "$4" "$3/flat-64M""#;

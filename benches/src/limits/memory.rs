@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use super::Case;
+use super::skipping::PATTERN;
 use crate::bench::Bench;
 use crate::cgroup::Cgroup;
 use crate::configuration::lmdb_reader;
@@ -35,17 +36,36 @@ fn slow() -> Slow {
 }
 
 pub fn cases() -> Vec<Case> {
-    let subject = format!("dataset {DATASET} x budget, epochs 2 to {EPOCHS}, {}", slow().label());
-    vec![Case::new("memory", subject, judge)]
+    let all = format!("dataset {DATASET} x budget, epochs 2 to {EPOCHS}, {}", slow().label());
+    let skipping = format!("1 of 4 records of 200 KB, {all}");
+    vec![Case::new("memory", all, judge_all), Case::new("memory-skipping", skipping, judge_skipping)]
 }
 
-fn judge(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
+fn judge_all(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
     let storage = Storage::slow(bench, &slow(), &data::lmdb(bench, (bench.size() / 2).max(LEAST))?)?;
-    let size = storage.file_size()?;
+    judge(bench, subject, &storage, storage.file_size()?, epochs_of(bench, &storage, EPOCHS))
+}
+
+/// The dataset are the records that are read.
+fn judge_skipping(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
+    let storage = Storage::slow(bench, &slow(), &data::lmdb(bench, (2 * bench.size()).max(LEAST))?)?;
+    let mut reader = epochs_of(bench, &storage, EPOCHS);
+    reader.extend(PATTERN.map(OsString::from));
+    judge(bench, subject, &storage, storage.file_size()? / 4, reader)
+}
+
+/// `reader` reads `size` bytes in each epoch.
+fn judge(
+    bench: &Bench,
+    subject: &str,
+    storage: &Storage,
+    size: u64,
+    reader: Vec<OsString>,
+) -> anyhow::Result<Vec<Bar>> {
     let limit = (size as f64 / DATASET) as u64 + WINDOWS + PROCESSES;
-    let reader = Launch::new(epochs_of(bench, &storage, EPOCHS));
-    let plain = Cycle::run(bench, &storage, &reader, limit, |_, _| Ok(()))?;
-    let ours = Cycle::run(bench, &storage, &reader.under_precache(&[]), limit, |_, _| Ok(()))?;
+    let reader = Launch::new(reader);
+    let plain = Cycle::run(bench, storage, &reader, limit, |_, _| Ok(()))?;
+    let ours = Cycle::run(bench, storage, &reader.under_precache(&[]), limit, |_, _| Ok(()))?;
     if ours.run.output != plain.run.output {
         return Err(WrongOutput::new(&ours.run.output, &plain.run.output).into());
     }

@@ -17,7 +17,7 @@ use crate::verdict::{Bar, Verdict};
 const TIME_BAR: f64 = 1.25;
 const BYTES_BAR: f64 = 1.15;
 /// The first of four ranks, alone.
-const PATTERN: [&str; 6] = ["--pattern", "skipping", "--processes", "4", "--rank", "0"];
+pub const PATTERN: [&str; 6] = ["--pattern", "skipping", "--processes", "4", "--rank", "0"];
 
 pub fn cases() -> Vec<Case> {
     let subject = format!("1 of 4 records of 200 KB, cold, {}", remote_ssd().label());

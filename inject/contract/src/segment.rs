@@ -166,6 +166,8 @@ pub struct Counters {
     pub contended: AtomicU64,
     /// Trips, and advice of the program, that the full ring did not take.
     pub lost: AtomicU64,
+    /// Blocks of trips that showed no order: their mapping was opened for a while, but for a few sentinels.
+    pub disorders: AtomicU64,
     /// Faults that went to the program's handler or the default action.
     pub forwarded: AtomicU64,
     /// Calls of the kernel that would have met a checkpoint, and for which it was lifted.
@@ -204,6 +206,16 @@ pub struct Watch {
     pub is_exact: AtomicU64,
     /// 1 for a reader that goes toward lower offsets.
     pub is_backward: AtomicU64,
+    /// For a reader that leaves something out, pages that it will read: this one, and each so many bytes further. Where it has been
+    /// before, it would leap over most of the grid. 0 bytes: it leaves nothing out.
+    pub stop: AtomicU64,
+    pub stops_apart: AtomicU64,
+    /// Bytes before each and after it to which it comes on its way from the record before only if that, or the one that holds the
+    /// stop, is not quite where it is expected.
+    pub before_stop: AtomicU64,
+    pub after_stop: AtomicU64,
+    /// The page with which its next pass begins, also of one that goes backward.
+    pub first_stop: AtomicU64,
     /// Checkpoints beside those of the grid: the pre-cache threshold of the current window and that of the window after
     /// it, known beforehand so that it is there even when the optimizer has not yet spoken; and a place within a record
     /// that tells whether the record reaches so far.
@@ -231,7 +243,8 @@ impl Watch {
         for field in [&self.quiet_high, &self.quiet_low, &self.high, &self.low].into_iter().chain(flags) {
             field.store(0, Release);
         }
-        for checkpoint in &self.checkpoints {
+        let stops = [&self.stops_apart, &self.stop, &self.before_stop, &self.after_stop, &self.first_stop];
+        for checkpoint in self.checkpoints.iter().chain(stops) {
             checkpoint.store(0, Release);
         }
     }

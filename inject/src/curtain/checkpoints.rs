@@ -11,8 +11,32 @@ const LEAP: u64 = 1 << 20;
 /// Cells of the mapping that keep one sentinel each.
 const COARSE: u64 = 48;
 
-/// Checkpoints in the open part: the sentinels, and one in front of each reader.
-pub const CHECKPOINTS: usize = COARSE as usize + STREAMS + 1;
+/// Checkpoints in the open part: the sentinels, one in front of each reader, a stop, and the first page of a pass.
+pub const CHECKPOINTS: usize = COARSE as usize + STREAMS + 2;
+
+/// One in the open part. A mapping's entry is a page in all: what it is takes a bit that no multiple of a page has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint(u64);
+
+impl Checkpoint {
+    /// A reader was there, so another one may come there, or the same one again.
+    pub const fn sentinel(start: u64) -> Self {
+        Self(start)
+    }
+
+    /// A reader may come there, and may leap over it.
+    pub const fn front(start: u64) -> Self {
+        Self(start | 1)
+    }
+
+    pub fn start(self) -> u64 {
+        self.0 & !1
+    }
+
+    fn is_sentinel(self) -> bool {
+        self.0 & 1 == 0
+    }
+}
 
 impl Curtain {
     /// The next place where a reader at `at` should trip.
@@ -42,9 +66,15 @@ impl Curtain {
         if self.state != State::Drawn {
             return None;
         }
-        let behind = self.open.first_gap(span).map(|gap| gap.start);
-        let checkpoints = self.checkpoints.items().iter().map(|&at| self.checkpoint(at)).filter(|c| c.overlaps(span));
-        checkpoints.map(|c| c.start.max(span.start)).chain(behind).min()
+        let mut first = self.open.first_gap(span).map_or(u64::MAX, |gap| gap.start);
+        let mut take_in = |closed: Span| {
+            if closed.overlaps(span) {
+                first = first.min(closed.start.max(span.start));
+            }
+        };
+        take_in(self.net);
+        self.checkpoints.items().iter().for_each(|c| take_in(self.checkpoint(c.start())));
+        (first < u64::MAX).then_some(first)
     }
 
     /// Bytes of a sentinel's cell.
@@ -52,22 +82,32 @@ impl Curtain {
         self.length.div_ceil(COARSE).max(self.distance)
     }
 
+    /// Bytes of a checkpoint that does not reach beyond the mapping's end.
+    pub(super) fn width(&self) -> u64 {
+        width_of(self.method)
+    }
+
     /// The pages of the checkpoint that begins at `at`.
     pub(super) fn checkpoint(&self, at: u64) -> Span {
         span_of(self.method, at, self.length)
     }
 
-    /// Protects the checkpoint at `at` in the open part, unless it is protected already, is behind the curtain, or
-    /// holds a page that tripped lately.
+    /// Protects a checkpoint in the open part, unless it is protected already, is behind the curtain, or holds a page that tripped
+    /// lately.
     #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
-    pub(super) fn arm(&mut self, at: u64, apply: &mut dyn FnMut(Action)) -> bool {
+    pub(super) fn arm(&mut self, checkpoint: Checkpoint, apply: &mut dyn FnMut(Action)) -> bool {
+        let at = checkpoint.start();
         let span = self.checkpoint(at);
         // Nearly always the front of a reader is behind the curtain: that is asked first.
         if at >= self.length || !self.open.covers(span) || self.recent.iter().any(|&r| span.contains(r)) {
             return false;
         }
-        let is_taken = self.checkpoints.items().iter().any(|&c| self.checkpoint(c).overlaps(span));
-        if is_taken || self.checkpoints.push(at).is_none() {
+        let is_taken = self.net.overlaps(span)
+            || self.checkpoints.items().iter().any(|c| self.checkpoint(c.start()).overlaps(span));
+        if is_taken
+            || self.checkpoints.is_full() && !self.make_room(apply)
+            || self.checkpoints.push(checkpoint).is_none()
+        {
             return false;
         }
         apply(match self.method {
@@ -77,22 +117,83 @@ impl Curtain {
         true
     }
 
-    /// Re-arms a page that tripped some trips ago, if its cell has no checkpoint left but that in `front` of the reader, which
-    /// will leave the cell.
-    pub(super) fn leave_sentinel(&mut self, at: u64, front: Option<u64>, clock: &Clock, apply: &mut dyn FnMut(Action)) {
+    /// Opens a checkpoint that a reader has leapt over; `false`: there is none.
+    #[cold]
+    fn make_room(&mut self, apply: &mut dyn FnMut(Action)) -> bool {
+        let (streams, width) = (&self.streams, self.width());
+        let is_leapt_over = |c: &Checkpoint| !c.is_sentinel() && !streams.come_to(c.start(), width);
+        let leapt_over = self.checkpoints.items().iter().copied().find(is_leapt_over);
+        leapt_over.is_some_and(|leapt_over| self.take(leapt_over.start(), 1, apply))
+    }
+
+    /// For a reader at `at` that goes backward or skips: the net to which one that `skips` will come, for it may leap over its
+    /// front; and as any sentinel, but whatever else its cell holds, the first page of its next pass.
+    #[cold]
+    pub(super) fn arm_stops(&mut self, at: u64, skips: bool, clock: &Clock, apply: &mut dyn FnMut(Action)) {
+        if skips {
+            self.cast_net(at, apply);
+        }
+        let now = if self.stops.first > 0 { clock.now() } else { self.rearmed };
+        if now != self.rearmed && self.arm(Checkpoint::sentinel(self.stops.first / PAGE * PAGE), apply) {
+            self.rearmed = now;
+        }
+    }
+
+    /// Moves the net to the next stop of a reader at `at`. Wherever its next record begins in the net, there it trips: where it
+    /// was told a few pages off, it does not leap over it.
+    fn cast_net(&mut self, at: u64, apply: &mut dyn FnMut(Action)) {
+        let stop = self.stops.next(at, self.length, self.goes_backward);
+        if stop == u64::MAX || self.net.contains(stop) {
+            return;
+        }
+        let Span { start, end } = self.checkpoint(stop);
+        let [before, after] = [self.stops.before, self.stops.after].map(|pages| u64::from(pages) * PAGE);
+        let after = stop.saturating_add(after).min(self.length);
+        let net = Span { start: start.saturating_sub(before), end: end.max(after) };
+        let last = self.net;
+        self.lift_net(last.start, apply);
+        // A record that is being read already lies in no net.
+        if !self.open.covers(net) || self.recent.iter().any(|&page| net.contains(page)) {
+            self.arm(Checkpoint::front(stop), apply);
+        } else {
+            // Also one that reaches into it.
+            self.disarm_all(Span { start: net.start.saturating_sub(self.width() - PAGE), end: net.end }, apply);
+            self.net = net;
+            apply(Action::Close(net));
+        }
+        // Another reader comes to it, or this one after all.
+        if !last.is_empty() {
+            let stop = if self.goes_backward { last.start } else { last.end.saturating_sub(self.width()) };
+            self.arm(Checkpoint::front(stop), apply);
+        }
+    }
+
+    /// Opens the net if it holds `at`, and tells whether it does.
+    pub(super) fn lift_net(&mut self, at: u64, apply: &mut dyn FnMut(Action)) -> bool {
+        let holds = self.net.contains(at);
+        if holds {
+            apply(Action::Open(core::mem::take(&mut self.net)));
+        }
+        holds
+    }
+
+    /// Re-arms a page that tripped some trips ago, if its cell has no sentinel.
+    pub(super) fn leave_sentinel(&mut self, at: u64, clock: &Clock, apply: &mut dyn FnMut(Action)) {
         if at == u64::MAX {
             return;
         }
-        let front = front.unwrap_or(u64::MAX);
         // A reader leaves several trips in a cell: that the first one's is there need not be looked up for the next.
-        if self.kept.is_some_and(|(cell, kept)| cell.contains(at) && kept != front) {
+        if self.kept.contains(at) {
             return;
         }
         let start = floor(at, self.coarse());
         let cell = Span { start, end: start.saturating_add(self.coarse()) };
-        let kept = self.checkpoints.items().iter().copied().find(|&c| cell.contains(c) && c != front);
-        self.kept = kept.map(|kept| (cell, kept));
-        if kept.is_some() || !self.is_another_tick(clock) {
+        let is_kept = |c: &Checkpoint| c.is_sentinel() && cell.contains(c.start());
+        if self.checkpoints.items().iter().any(is_kept) {
+            self.kept = cell;
+            return;
+        }
+        if !self.is_another_tick(clock) {
             return;
         }
         let start = match self.method {
@@ -100,7 +201,7 @@ impl Curtain {
             Method::Mprotect => self.step_around(at).start,
             Method::Guard => at,
         };
-        if self.arm(start, apply) {
+        if self.arm(Checkpoint::sentinel(start), apply) {
             self.rearmed = clock.now();
         }
     }
@@ -124,8 +225,8 @@ impl Curtain {
             return;
         }
         // Another thread opened it in the meantime, or nobody knows why the page is protected: it is opened in any case.
-        let width = width_of(self.method);
-        if !self.take(|start| at.wrapping_sub(start) < width, apply) {
+        let width = self.width();
+        if !self.take(at.wrapping_sub(width - 1), width, apply) {
             apply(Action::Open(page(at)));
         }
     }
@@ -134,20 +235,27 @@ impl Curtain {
     #[cold]
     pub(super) fn forget_closed(&mut self) {
         let (open, method, length) = (&self.open, self.method, self.length);
-        while self.checkpoints.take(|&start| !open.covers(span_of(method, start, length))).is_some() {}
-        self.kept = None;
+        while self.checkpoints.take(|c| !open.covers(span_of(method, c.start(), length))).is_some() {}
+        self.kept = Span::default();
+        if !self.open.covers(self.net) {
+            self.net = Span::default();
+        }
     }
 
     /// Opens the checkpoints that begin in the span.
     pub(super) fn disarm_all(&mut self, span: Span, apply: &mut dyn FnMut(Action)) {
-        while self.take(|start| span.contains(start), apply) {}
+        if self.net.overlaps(span) {
+            self.lift_net(self.net.start, apply);
+        }
+        while self.take(span.start, span.end - span.start, apply) {}
     }
 
-    /// Opens a checkpoint whose start is wanted; `false`: there is none.
-    fn take(&mut self, is_wanted: impl Fn(u64) -> bool, apply: &mut dyn FnMut(Action)) -> bool {
-        let taken = self.checkpoints.take(|&start| is_wanted(start));
-        if let Some(start) = taken {
-            self.kept = None;
+    /// Opens a checkpoint that begins in so many bytes from `first` on; `false`: there is none.
+    #[inline(never)]
+    fn take(&mut self, first: u64, length: u64, apply: &mut dyn FnMut(Action)) -> bool {
+        let taken = self.checkpoints.take(|c| c.start().wrapping_sub(first) < length);
+        if let Some(start) = taken.map(Checkpoint::start) {
+            self.kept = Span::default();
             apply(match self.method {
                 Method::Mprotect => Action::Open(self.checkpoint(start)),
                 Method::Guard => Action::Lift(start),
@@ -168,7 +276,6 @@ fn span_of(method: Method, at: u64, length: u64) -> Span {
     Span { start: at, end: if method == Method::Mprotect { end.min(length) } else { end } }
 }
 
-/// Bytes of a checkpoint that does not reach beyond the mapping's end.
 fn width_of(method: Method) -> u64 {
     match method {
         Method::Mprotect => STEP,

@@ -16,6 +16,42 @@ pub struct Guide {
     pub is_exact: bool,
     /// Where the optimizer wants to hear from the reader; `u64::MAX`: nowhere.
     pub checkpoints: [u64; WATCHED],
+    pub stops: Stops,
+}
+
+/// Pages that a reader will read which may leap over the grid's checkpoints.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stops {
+    /// One of them.
+    pub at: u64,
+    /// From each to the next; 0: there are none, for it leaves nothing out.
+    pub apart: u64,
+    /// So many pages before each, and after it, the reader comes to no other one on its way there from the record before. In
+    /// half a word each: guides lie on the stack of whoever trips, which may be small.
+    pub before: u32,
+    pub after: u32,
+    /// The first page of a pass.
+    pub first: u64,
+}
+
+impl Stops {
+    pub const NONE: Self = Self { at: 0, apart: 0, before: 0, after: 0, first: 0 };
+
+    /// The next one for a reader at `at`, at least half as far away as they are apart; where the protected part of `length` bytes
+    /// ends before, the last one. `u64::MAX`: none lies ahead.
+    pub fn next(&self, at: u64, length: u64, is_backward: bool) -> u64 {
+        let apart = self.apart.max(PAGE);
+        let phase = self.at % apart;
+        // The last one up to here, or the first one of all.
+        let until = |from: u64| from.saturating_sub(phase) / apart * apart + phase;
+        let stop = if is_backward {
+            until(at.saturating_sub(apart / 2))
+        } else {
+            until(at.saturating_add(apart / 2).saturating_add(apart - 1).min(length.saturating_sub(PAGE)))
+        };
+        let is_ahead = if is_backward { stop < at } else { at < stop && stop < length };
+        if is_ahead { stop / PAGE * PAGE } else { u64::MAX }
+    }
 }
 
 impl Guide {
@@ -30,7 +66,12 @@ impl Guide {
         }
         let known = Span { start: relative(watch.low.load(Relaxed)), end: relative(watch.high.load(Relaxed)) };
         let [is_backward, is_exact] = [&watch.is_backward, &watch.is_exact].map(|flag| flag.load(Relaxed) != 0);
-        Self { known, is_backward, is_exact, checkpoints }
+        let (at, first) = (relative(watch.stop.load(Relaxed)), relative(watch.first_stop.load(Relaxed)));
+        let apart = watch.stops_apart.load(Relaxed);
+        let [before, after] =
+            [&watch.before_stop, &watch.after_stop].map(|told| u32::try_from(told.load(Relaxed) / PAGE).unwrap_or(0));
+        let stops = Stops { at, apart, before, after, first };
+        Self { known, is_backward, is_exact, checkpoints, stops }
     }
 }
 
@@ -57,18 +98,36 @@ impl Told<'_> {
         self.guides.iter().find(|guide| guide.known.contains(at))
     }
 
-    fn checkpoints(&self) -> impl Iterator<Item = u64> {
-        let told = self.guides.iter().filter(|guide| !guide.known.is_empty()).flat_map(|guide| &guide.checkpoints);
-        told.copied().filter(|&checkpoint| checkpoint != u64::MAX)
+    /// The guide for one that skips, wherever it is.
+    pub fn skipping(&self) -> Option<&Guide> {
+        self.guides.iter().find(|guide| guide.stops.apart > 0)
     }
 
     /// The first checkpoint told after `at`; `u64::MAX` if there is none.
     pub fn after(&self, at: u64) -> u64 {
-        self.checkpoints().filter(|&told| told > at).min().unwrap_or(u64::MAX)
+        let mut first = u64::MAX;
+        self.each_checkpoint(&mut |told| {
+            if told > at {
+                first = first.min(told);
+            }
+        });
+        first
     }
 
     /// The last one before `at`: where the page begins that follows it.
     pub fn before(&self, at: u64) -> u64 {
-        self.checkpoints().filter(|&told| told < at).max().map_or(0, |told| told + PAGE)
+        let mut last = 0;
+        self.each_checkpoint(&mut |told| {
+            if told < at {
+                last = last.max(told + PAGE);
+            }
+        });
+        last
+    }
+
+    fn each_checkpoint(&self, each: &mut dyn FnMut(u64)) {
+        for guide in self.guides.iter().filter(|guide| !guide.known.is_empty()) {
+            guide.checkpoints.iter().for_each(|&told| each(told));
+        }
     }
 }

@@ -14,7 +14,7 @@
 //! What has been read stays open: closing it again would cost a page table entry for every page of it. Only
 //! **sentinels** are re-armed behind the reader, where it tripped, bounded in number; the first one lies where it
 //! began, so the next epoch is seen at its first byte. A reader that comes back gets its checkpoints placed in front of
-//! it one by one.
+//! it one by one; one that skips would leap over most of these, and gets **stops** where the optimizer tells that it reads.
 //!
 //! So a mapping costs a bounded number of kernel mappings, whatever its length; every jump to what was never touched is
 //! seen, and jumps elsewhere at the next sentinel.
@@ -29,8 +29,9 @@ mod random;
 mod spans;
 mod streams;
 
-use self::checkpoints::{CHECKPOINTS, floor};
+use self::checkpoints::{CHECKPOINTS, Checkpoint, floor};
 pub use self::clock::Clock;
+use self::guide::Stops;
 pub use self::guide::{Guide, Told};
 use self::list::List;
 use self::random::RUN;
@@ -42,6 +43,9 @@ use precache_contract::{PAGE, STEP, segment::Method};
 
 /// Last trips whose pages stay open whatever happens, so that an instruction that needs several gets on.
 const RECENT: usize = 4;
+
+/// Trips with no word of any order, after which what was told before does not hold.
+const UNTOLD: u32 = 64;
 
 /// What to do to the page tables, in the order given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +80,18 @@ pub struct Curtain {
     method: Method,
     /// What is open; the rest is behind the curtain.
     open: Spans,
-    /// Start of each checkpoint in the open part.
-    checkpoints: List<u64, CHECKPOINTS>,
-    /// One of them, and its cell: that which was last found where a trip could have left another.
-    kept: Option<(Span, u64)>,
+    /// Those in the open part.
+    checkpoints: List<Checkpoint, CHECKPOINTS>,
+    /// The cell of a sentinel: that which was last found where a trip could have left another.
+    kept: Span,
+    /// What was told last of where a reader stops, and of its direction.
+    stops: Stops,
+    goes_backward: bool,
+    /// Trips since.
+    untold: u32,
+    /// Closed for a reader that skips: the stop to which it will come next, and what it leaves out in front of that. It lies in
+    /// the open part, and no checkpoint in it.
+    net: Span,
     streams: Streams,
     /// What the last trip opened ahead of a reader whose order is known.
     ahead: Span,
@@ -111,8 +123,12 @@ impl Curtain {
             distance,
             method,
             open: Spans::new(),
-            checkpoints: List::new(0),
-            kept: None,
+            checkpoints: List::new(Checkpoint::front(0)),
+            kept: Span { start: 0, end: 0 },
+            stops: Stops::NONE,
+            goes_backward: false,
+            untold: 0,
+            net: Span { start: 0, end: 0 },
             streams: Streams::new(),
             ahead: Span { start: 0, end: 0 },
             recent: [u64::MAX; RECENT],
@@ -190,8 +206,8 @@ impl Curtain {
     /// been told.
     ///
     /// Every call makes `at` accessible, and none of the last [`RECENT`] pages that tripped is protected by it. Pages
-    /// that tripped are protected again no faster than one a millisecond, while a trip takes microseconds: so an
-    /// instruction or loop that needs any number of them gets on.
+    /// that tripped are protected again no faster than one a millisecond, while a trip takes microseconds, but for the next
+    /// stop of a reader that skips, which lies ahead of `at`: so an instruction or loop that needs any number of them gets on.
     pub fn trip(&mut self, at: u64, told: &Told, clock: &Clock, apply: &mut dyn FnMut(Action)) -> Verdict {
         let fallen = self.remember(at);
         self.ahead = Span::default();
@@ -199,27 +215,30 @@ impl Curtain {
             State::Drawn => {}
             State::Resting { .. } => {
                 if self.rest_on(at, fallen, clock.now(), apply) {
-                    return Verdict::Random;
+                    return Verdict::Rest;
                 }
                 self.draw_again(apply);
             }
             State::Lifted => {
                 apply(Action::Open(page(at)));
-                return Verdict::Random;
+                return Verdict::Rest;
             }
         }
         if told.distance >= PAGE {
             let distance = told.distance / PAGE * PAGE;
             if distance != self.distance {
-                (self.distance, self.kept) = (distance, None);
+                (self.distance, self.kept) = (distance, Span::default());
             }
         }
-        self.disarm(at, apply);
+        let at_stop = self.lift_net(at, apply);
+        if !at_stop {
+            self.disarm(at, apply);
+        }
         let guide = told.guide(at);
         let is_backward = guide.is_some_and(|guide| guide.is_backward);
         let step = self.step_around(at);
         let carried = self.streams.carry_on(at, self.distance, guide.is_some(), is_backward);
-        let is_expected = guide.is_some() && carried.is_some();
+        let is_expected = guide.is_some_and(|guide| carried.is_some() || guide.stops.apart > 0);
         let Carried { stream, from, to } = carried.unwrap_or_else(|| {
             self.note_begin(at);
             let stream = self.streams.begin(at);
@@ -254,23 +273,36 @@ impl Curtain {
             self.rearmed = clock.now();
             self.forget_closed();
         }
-        let front = match (is_backward, self.method) {
+        // Also where a reader for a while outruns what is told.
+        self.untold = self.untold.wrapping_add(1);
+        if let Some(guide) = guide.or_else(|| told.skipping()) {
+            (self.stops, self.goes_backward) = (guide.stops, guide.is_backward);
+        }
+        if guide.is_some() {
+            self.untold = 0;
+        }
+        let skips = self.stops.apart > 0 && self.untold < UNTOLD;
+        let front = match is_backward {
             // Where it comes to what others read, it would trip a second time for the same part.
-            _ if is_new => None,
-            (false, _) => Some(open.end),
-            (true, Method::Mprotect) => open.start.checked_sub(STEP),
-            (true, Method::Guard) => open.start.checked_sub(PAGE),
+            _ if is_new => u64::MAX,
+            // It would leap over most of these, and comes to its net.
+            _ if skips => u64::MAX,
+            false => open.end,
+            true => open.start.checked_sub(self.width()).unwrap_or(u64::MAX),
         };
-        front.map(|front| self.arm(front, apply));
+        self.arm(Checkpoint::front(front), apply);
+        if skips || is_backward {
+            self.arm_stops(at, skips, clock, apply);
+        }
         let is_regular = self.streams.is_regular(stream);
         if is_new && !is_regular {
             // The page of a tree, to which readers come back within an epoch, is not its own sentinel.
             self.sentinels[0] = at + STEP;
         }
         if !told.by_grid || is_regular || self.went_on(fallen) {
-            self.leave_sentinel(fallen, front, clock, apply);
+            self.leave_sentinel(fallen, clock, apply);
         }
-        self.judge(is_expected || run >= RUN || is_regular, clock, apply)
+        self.judge(is_expected || at_stop || run >= RUN || is_regular, clock, apply)
     }
 
     /// Pushes `at` in at the front of the recent pages; returns where the one that fell out at the back leaves a sentinel.
@@ -311,7 +343,8 @@ impl Curtain {
     fn forget(&mut self) {
         self.open.forget();
         self.checkpoints.clear();
-        self.kept = None;
+        self.kept = Span::default();
+        (self.stops, self.net) = (Stops::NONE, Span::default());
         self.streams.forget();
     }
 }

@@ -30,6 +30,8 @@ pub const REST: u64 = 20;
 pub enum Verdict {
     /// Go on.
     Follow,
+    /// Go on: it has been lifted before.
+    Rest,
     /// Access is random: the curtain has been lifted but for a few sentinels.
     Random,
     /// The same, and so were the last looks.

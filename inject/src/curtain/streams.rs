@@ -162,6 +162,11 @@ impl Streams {
         self.table.items().get(stream).is_some_and(|stream| stream.regular >= REGULAR)
     }
 
+    /// Whether a stream's next checkpoint is this one, which is so many bytes wide.
+    pub fn come_to(&self, at: u64, width: u64) -> bool {
+        self.table.items().iter().any(|stream| stream.next == at || stream.low == at + width)
+    }
+
     /// What has been opened around the stream's last trip.
     pub fn expect(&mut self, stream: usize, low: u64, next: u64) {
         if let Some(stream) = self.table.items_mut().get_mut(stream) {

@@ -140,22 +140,14 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
 /// Moves the curtain. Without a segment nobody hears of it for the time being.
 #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> bool {
-    let (one, mut many);
+    let mut many;
     let mut told = Told { by_grid: settings::nobody_fetches(), maps_ahead: populate::is_wanted(), ..Told::default() };
     if let Some(shared) = segment.and_then(|segment| segment.mappings.get(held.slot())) {
         protect::let_pages_go(held, &shared.letting_go);
-        let guides: &[Guide] = match shared.watched() {
-            [] => &[],
-            [watch] => {
-                one = [Guide::of(watch, held.offset())];
-                &one
-            }
-            watched => {
-                many = [Guide::default(); WATCHES];
-                many.iter_mut().zip(watched).for_each(|(guide, watch)| *guide = Guide::of(watch, held.offset()));
-                many.get(..watched.len()).unwrap_or_default()
-            }
-        };
+        let watched = shared.watched();
+        many = [Guide::default(); WATCHES];
+        many.iter_mut().zip(watched).for_each(|(guide, watch)| *guide = Guide::of(watch, held.offset()));
+        let guides = many.get(..watched.len()).unwrap_or_default();
         told = Told { guides, distance: shared.distance.load(Relaxed), ..told };
     }
     let mut failed = false;
@@ -166,10 +158,13 @@ fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> b
     }
     #[cfg(feature = "sabotage")]
     crate::sabotage::after_trip(held, at);
-    if verdict == Verdict::GivenUp
+    if matches!(verdict, Verdict::Random | Verdict::GivenUp)
         && let Some(segment) = segment
     {
-        segment.counters.refuse(Refusal::Random);
+        segment.counters.disorders.fetch_add(1, Relaxed);
+        if verdict == Verdict::GivenUp {
+            segment.counters.refuse(Refusal::Random);
+        }
     }
     true
 }

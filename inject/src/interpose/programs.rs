@@ -6,7 +6,7 @@ use super::signals::is_served;
 use crate::executable::Target;
 use crate::handler::disposition::{Ignored, Suspended};
 use crate::handler::stand_in;
-use crate::preload::{self, List};
+use crate::preload::{self, Execute, List};
 use crate::sys::{self, SignalSet};
 use crate::{fork_gate, interpose};
 use core::ffi::{c_char, c_int, c_short, c_void};
@@ -53,16 +53,12 @@ fn execute<T>(call: impl FnOnce() -> T) -> T {
 ///
 /// # Safety
 /// `target`, `arguments` and `environment` must be what execve(2) or its like take.
-pub unsafe fn execute_target(
-    target: Target,
-    arguments: List,
-    environment: List,
-    call: &dyn Fn(List) -> c_int,
-) -> c_int {
+pub unsafe fn execute_target(target: Target, arguments: List, environment: List, call: Execute) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
         let _given = Given::hold([target.name(), null()], [arguments, environment]);
-        preload::with_environment(target, environment, &|environment| execute(|| call(environment)))
+        let within = |environment| execute(|| call.with(environment));
+        preload::with_environment(target, environment, Execute::by(&within))
     }
 }
 
@@ -120,7 +116,7 @@ macro_rules! with_environment {
                 // SAFETY: the program's own call, with its environment or one like it.
                 let call = |$environment: List| unsafe { next($($before,)* $arguments, $environment $(, $after)*) };
                 // SAFETY: the program's own target, arguments and environment.
-                unsafe { execute_target($target, $arguments, $environment, &call) }
+                unsafe { execute_target($target, $arguments, $environment, Execute::by(&call)) }
             }
         }
     )*};
@@ -154,7 +150,7 @@ macro_rules! with_attributes {
                 // SAFETY: the program's own target, arguments and environment.
                 unsafe {
                     let _given = Given::hold([$path, null()], [arguments, environment]);
-                    preload::with_environment($target, environment, &call)
+                    preload::with_environment($target, environment, Execute::by(&call))
                 }
             }
         }
@@ -181,7 +177,7 @@ macro_rules! with_our_environment {
                     if environment == ours { next($path, arguments) } else { $with($path, arguments, environment) }
                 };
                 // SAFETY: the program's own target, arguments and environment.
-                unsafe { execute_target($target, arguments, ours, &call) }
+                unsafe { execute_target($target, arguments, ours, Execute::by(&call)) }
             }
         }
     )*};

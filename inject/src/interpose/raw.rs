@@ -11,7 +11,7 @@ use super::signals::numbers::{self, is_about_signals};
 use crate::buffers::{Buffers, Words};
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
-use crate::preload::List;
+use crate::preload::{Execute, List};
 use crate::{arming, past_libc, registry, sys};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use precache_contract::segment::Refusal;
@@ -300,12 +300,13 @@ unsafe extern "C" fn concerned(
             libc::SYS_prctl if forbids_calls(a as c_int, b as c_ulong) => past_libc::filtered(&call),
             libc::SYS_execve => {
                 let call = |environment: List| next(number, a, b, environment as c_long, d, e, f) as c_int;
-                execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), b as List, c as List, &call) as isize
+                execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), b as List, c as List, Execute::by(&call))
+                    as isize
             }
             libc::SYS_execveat => {
                 let call = |environment: List| next(number, a, b, c, environment as c_long, e, f) as c_int;
                 let target = Target::at(a as c_int, b as *const c_char, e as c_int);
-                execute_target(target, c as List, d as List, &call) as isize
+                execute_target(target, c as List, d as List, Execute::by(&call)) as isize
             }
             _ => numbers::make(number, all, &|all: Words| {
                 let [a, b, c, d, e, f] = all.map(|word| word as c_long);

@@ -22,7 +22,7 @@ use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -105,6 +105,9 @@ pub struct DataFile {
     pub record: Arc<FileRecord>,
     pub(super) file: SentFile,
     mapping: OnceLock<Option<(MmapRaw, bool)>>,
+    /// Whether someone looks what the kernel has evicted, and found any since that was asked last.
+    is_looking: AtomicBool,
+    has_missed: AtomicBool,
 }
 
 impl Drop for DataFile {
@@ -135,27 +138,44 @@ impl DataFile {
             None => Arc::new(FileRecord::of(&file, engine, held)?),
         };
         record.kept.open();
-        let opened = Self { record, file, mapping: OnceLock::new() };
+        let opened =
+            Self { record, file, mapping: OnceLock::new(), is_looking: false.into(), has_missed: false.into() };
         // What nobody read meanwhile may have left.
         opened.reconcile(0..u64::MAX);
         Ok(opened)
     }
 
-    /// Forgets what the kernel has evicted of a part: it takes no room any more. Whether there was any.
-    pub(super) fn reconcile(&self, part: Range<u64>) -> bool {
+    /// Forgets what the kernel has evicted of a part: it takes no room any more. Returns how many bytes that is.
+    pub(super) fn reconcile(&self, part: Range<u64>) -> u64 {
         let kept = self.kept.within(&part).into_iter();
         let evicted: Vec<_> = kept.flat_map(|kept| self.residency.evicted(&self.file, &kept, self.request())).collect();
         for gone in &evicted {
             self.kept.remove(gone);
             self.audiences.tell_gone(gone);
         }
-        !evicted.is_empty()
+        evicted.iter().map(|gone| gone.end - gone.start).sum()
+    }
+
+    /// Whether nobody looks at the next stretch yet: whoever asks does then.
+    pub fn begin_look(&self) -> bool {
+        !self.is_looking.swap(true, Relaxed)
     }
 
     /// The same for the next stretch of the file at each call, all around.
-    pub fn reconcile_next(&self) -> bool {
+    pub fn reconcile_next(&self) {
         let start = self.reconciled.fetch_add(STRETCH, Relaxed) % self.size.next_multiple_of(STRETCH).max(STRETCH);
-        self.reconcile(start..start + STRETCH)
+        let stretch = start..start + STRETCH;
+        let evicted = self.reconcile(stretch.clone());
+        if let Some(cached) = self.residency.count_for_little(&self.file, &stretch) {
+            self.kept.note_evicted(start, evicted, cached.saturating_sub(self.kept.bytes_within(&stretch)));
+        }
+        self.has_missed.fetch_or(evicted > 0, Relaxed);
+        self.is_looking.store(false, Relaxed);
+    }
+
+    /// Whether anything of what is kept was found missing since this was asked last.
+    pub fn has_missed(&self) -> bool {
+        self.has_missed.swap(false, Relaxed)
     }
 
     /// Whether all of a chunk is known to be cached.
@@ -199,8 +219,7 @@ impl DataFile {
                 continue;
             }
             for gone in self.residency.missing(&self.file, &kept, self.request()) {
-                account.dropped.fetch_add(gone.end - gone.start, Relaxed);
-                self.kept.remove(&gone);
+                account.dropped.fetch_add(self.kept.remove(&gone), Relaxed);
                 self.audiences.tell_gone(&gone);
             }
         }
@@ -301,7 +320,7 @@ impl FileRecord {
         self.read_ahead.unwrap_or(CHUNK).clamp(CHUNK, LARGEST_CHUNK)
     }
 
-    /// The time, on the clock of [`Self::retention`].
+    /// The time, on the clock of [`Self::retention`] and [`Self::failures`].
     pub fn age(&self) -> Duration {
         self.origin.elapsed()
     }
@@ -311,9 +330,9 @@ impl FileRecord {
         self.retention.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Why nothing is fetched of this file any more.
-    pub fn ended(&self) -> Option<String> {
-        self.failures.ended()
+    /// Whether nothing is to be fetched of it now, for nothing could be read.
+    pub fn is_resting(&self) -> bool {
+        self.failures.is_resting(self.age())
     }
 
     /// Whether it is filled by this engine because a session asked for it.

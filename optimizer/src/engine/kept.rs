@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 #[derive(Default)]
 pub struct Held {
     bytes: AtomicU64,
+    crowding: AtomicU64,
     size: AtomicU64,
 }
 
@@ -16,6 +17,12 @@ impl Held {
     /// Bytes that were fetched and not dropped.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+
+    /// Bytes that the kernel has evicted of them while as many were cached that were not fetched here: their readers brought
+    /// these in themselves, or somebody did before.
+    pub fn crowding(&self) -> u64 {
+        self.crowding.load(Relaxed)
     }
 
     /// Bytes of the files.
@@ -29,6 +36,12 @@ struct Parts {
     /// Start and end of parts that neither overlap nor touch.
     parts: BTreeMap<u64, u64>,
     bytes: u64,
+    /// Bytes that are cached and were not fetched here, by the stretch of the file, and their sum.
+    others_in: BTreeMap<u64, u64>,
+    others: u64,
+    /// Bytes that the kernel has evicted, and those of them that the others may have taken the place of.
+    evicted: u64,
+    crowding: u64,
     /// The file's, and who has it open.
     size: u64,
     users: usize,
@@ -37,23 +50,23 @@ struct Parts {
 }
 
 impl Parts {
-    /// So many bytes more are held.
-    fn hold(&self, bytes: u64) {
-        for held in self.counters.iter().filter_map(Weak::upgrade) {
-            held.bytes.fetch_add(bytes, Relaxed);
+    /// Changes what the file counts in, if someone has it open.
+    fn count(&self, change: impl Fn(&Held)) {
+        if self.users > 0 {
+            self.counters.iter().filter_map(Weak::upgrade).for_each(|held| change(&held));
         }
     }
 
-    /// So many bytes are held no longer.
-    fn leave(&self, bytes: u64) {
-        for held in self.counters.iter().filter_map(Weak::upgrade) {
-            held.bytes.fetch_sub(bytes, Relaxed);
-        }
+    fn enter(&self, held: &Held) {
+        held.bytes.fetch_add(self.bytes, Relaxed);
+        held.crowding.fetch_add(self.crowding, Relaxed);
+        held.size.fetch_add(self.size, Relaxed);
     }
 
-    /// Changes the sizes that the file counts in.
-    fn each_size(&self, change: impl Fn(&AtomicU64)) {
-        self.counters.iter().filter_map(Weak::upgrade).for_each(|held| change(&held.size));
+    fn leave(&self, held: &Held) {
+        held.bytes.fetch_sub(self.bytes, Relaxed);
+        held.crowding.fetch_sub(self.crowding, Relaxed);
+        held.size.fetch_sub(self.size, Relaxed);
     }
 }
 
@@ -77,8 +90,7 @@ impl Kept {
         }
         parts.counters.push(Arc::downgrade(held));
         if parts.users > 0 {
-            held.bytes.fetch_add(parts.bytes, Relaxed);
-            held.size.fetch_add(parts.size, Relaxed);
+            parts.enter(held);
         }
     }
 
@@ -91,8 +103,7 @@ impl Kept {
         let mut parts = self.parts();
         parts.users += 1;
         if parts.users == 1 {
-            parts.hold(parts.bytes);
-            parts.each_size(|size| _ = size.fetch_add(parts.size, Relaxed));
+            parts.count(|held| parts.enter(held));
         }
     }
 
@@ -100,11 +111,10 @@ impl Kept {
     /// else, as it was used longest ago: it takes no one's room.
     pub fn close(&self) {
         let mut parts = self.parts();
-        parts.users = parts.users.saturating_sub(1);
-        if parts.users == 0 {
-            parts.leave(parts.bytes);
-            parts.each_size(|size| _ = size.fetch_sub(parts.size, Relaxed));
+        if parts.users == 1 {
+            parts.count(|held| parts.leave(held));
         }
+        parts.users = parts.users.saturating_sub(1);
     }
 
     /// Whether someone has the file open.
@@ -125,9 +135,21 @@ impl Kept {
         }
         parts.insert(start, end);
         state.bytes += added;
-        if state.users > 0 {
-            state.hold(added);
-        }
+        state.count(|held| _ = held.bytes.fetch_add(added, Relaxed));
+    }
+
+    /// The kernel has evicted so many bytes of the stretch at `start`, and so many are cached there that were not fetched here.
+    pub fn note_evicted(&self, start: u64, evicted: u64, others: u64) {
+        let state = &mut *self.parts();
+        state.others = state.others + others - state.others_in.insert(start, others).unwrap_or(0);
+        // Where nothing is evicted any more, that is forgotten round by round.
+        state.evicted =
+            if start == 0 { state.evicted - state.evicted / 16 } else { state.evicted }.saturating_add(evicted);
+        let before = std::mem::replace(&mut state.crowding, state.others.min(state.evicted));
+        state.count(|held| {
+            held.crowding.fetch_add(state.crowding, Relaxed);
+            held.crowding.fetch_sub(before, Relaxed);
+        });
     }
 
     /// What there is within a range.
@@ -149,8 +171,8 @@ impl Kept {
         self.within(range).iter().map(|part| part.end - part.start).sum()
     }
 
-    /// This has been dropped.
-    pub fn remove(&self, range: &Range<u64>) {
+    /// This has been dropped. Returns how many bytes of it were kept until now: of several that drop it, one hears so.
+    pub fn remove(&self, range: &Range<u64>) -> u64 {
         let state = &mut *self.parts();
         let parts = &mut state.parts;
         let mut removed = 0;
@@ -165,15 +187,15 @@ impl Kept {
             removed += end.min(range.end) - start.max(range.start);
         }
         state.bytes -= removed;
-        if state.users > 0 {
-            state.leave(removed);
-        }
+        state.count(|held| _ = held.bytes.fetch_sub(removed, Relaxed));
+        removed
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.remove(&(0..u64::MAX));
+        let parts = self.parts();
+        parts.count(|held| parts.leave(held));
     }
 }
 
@@ -193,16 +215,17 @@ mod tests {
         kept.open();
         for round in 0..20 {
             (0..PARTS).for_each(|part| kept.add(part * 10..part * 10 + 7));
-            let together = Barrier::new(THREADS);
+            let (together, dropped) = (Barrier::new(THREADS), AtomicU64::new(0));
             std::thread::scope(|scope| {
                 for _ in 0..THREADS {
                     scope.spawn(|| {
                         together.wait();
-                        (0..PARTS).for_each(|part| kept.remove(&(part * 10 + 1..part * 10 + 6)));
+                        let removed = |part| kept.remove(&(part * 10 + 1..part * 10 + 6));
+                        dropped.fetch_add((0..PARTS).map(removed).sum::<u64>(), Relaxed);
                     });
                 }
             });
-            assert_eq!(held.bytes(), PARTS * 2, "round {round}");
+            assert_eq!((held.bytes(), dropped.into_inner()), (PARTS * 2, PARTS * 5), "round {round}");
             kept.remove(&(0..PARTS * 10));
             assert_eq!((held.bytes(), kept.within(&(0..u64::MAX))), (0, Vec::new()), "round {round}");
         }
@@ -228,6 +251,29 @@ mod tests {
         assert_eq!(held.bytes(), 0);
     }
 
+    /// What others brought in takes room as far as fetched bytes have been evicted for it, and less of it once nothing is any more.
+    #[test]
+    fn others_take_what_has_been_evicted() {
+        let held = Arc::new(Held::default());
+        let kept = Kept::new(1000, &held);
+        kept.open();
+        kept.note_evicted(0, 0, 700);
+        assert_eq!(held.crowding(), 0);
+        kept.note_evicted(500, 160, 100);
+        assert_eq!(held.crowding(), 160);
+        kept.note_evicted(500, 5000, 100);
+        assert_eq!(held.crowding(), 800);
+        kept.note_evicted(500, 0, 0);
+        assert_eq!(held.crowding(), 700);
+        kept.close();
+        assert_eq!(held.crowding(), 0);
+        kept.open();
+        (0..60).for_each(|_| kept.note_evicted(0, 0, 700));
+        assert!(held.crowding() < 300, "{}", held.crowding());
+        drop(kept);
+        assert_eq!(held.crowding(), 0);
+    }
+
     /// Each session has a sum of its own, of the files that it has mapped.
     #[test]
     fn sessions_count_their_files() {
@@ -238,7 +284,7 @@ mod tests {
         files[0].count_in(&session);
         files[0].count_in(&session);
         assert_eq!((all.bytes(), session.bytes()), (200, 100));
-        files.iter().for_each(|kept| kept.remove(&(50..200)));
+        files.iter().for_each(|kept| _ = kept.remove(&(50..200)));
         assert_eq!((all.bytes(), session.bytes()), (100, 50));
         files[0].close();
         files[1].count_in(&session);

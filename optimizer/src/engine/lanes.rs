@@ -239,7 +239,7 @@ impl Lanes {
             let covers = |(other, range): &(*const DataFile, Range<u64>)| {
                 *other == Arc::as_ptr(&file) && range.start <= chunk.start && chunk.end <= range.end
             };
-            if file.ended().is_none() && !self.flying.iter().any(covers) {
+            if !file.is_resting() && !self.flying.iter().any(covers) {
                 self.flying.push((Arc::as_ptr(&file), chunk.clone()));
                 self.is_in_pieces = is_piece(&chunk);
                 return Some(Job { file, account, chunk, lacking: Vec::new(), sample, lane, is_exact, begins, way });

@@ -121,6 +121,11 @@ impl Residency {
         self == Self::Unknown && (!has_waited || bytes as f64 > OF_MEMORY * took.as_secs_f64())
     }
 
+    /// Bytes of a part that are cached, where that can be asked for little.
+    pub fn count_for_little(self, file: &File, part: &Range<u64>) -> Option<u64> {
+        if self == Self::CacheStat { self.count(file, part).map(|pages| pages * PAGE) } else { None }
+    }
+
     /// What of a part that was cached is not any more, where that can be asked for little and without a request for what is missing.
     pub fn evicted(self, file: &File, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
         if self == Self::CacheStat { self.missing(file, part, piece) } else { Vec::new() }

@@ -12,6 +12,14 @@ pub struct Bound {
     pub most: u64,
 }
 
+impl Bound {
+    /// That of a memory with room for `most` bytes of the files, of which `crowding` are taken by what their readers have brought in
+    /// themselves and come to as often: the kernel makes room for it. Windows need room, too: it gets half at most.
+    pub fn of_memory(held: u64, promised: u64, most: u64, crowding: u64) -> Self {
+        Self { held, promised, most: most - crowding.min(most / 2) }
+    }
+}
+
 /// What holds for one file: both bounds at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {

@@ -285,4 +285,6 @@ impl Congestion {
 }
 
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod tests;

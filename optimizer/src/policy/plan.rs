@@ -52,6 +52,11 @@ impl Plan {
         Self::new(in_order(wanted.collect()))
     }
 
+    /// Whether it is one extent, in which what lies so far apart in the file does so along the plan.
+    pub fn is_one_piece(&self) -> bool {
+        self.extents.len() == 1
+    }
+
     /// Bytes in all.
     pub fn length(&self) -> u64 {
         self.length

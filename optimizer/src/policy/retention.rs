@@ -73,8 +73,9 @@ struct Leaving {
     passed: Vec<Holder>,
     /// Who has let go of it.
     released: Vec<Holder>,
-    /// When it was tried last, after the last of these.
+    /// When it was tried last, after the last of these, and whether that is under way.
     tried: Option<Duration>,
+    is_going: bool,
 }
 
 impl Leaving {
@@ -132,14 +133,21 @@ impl Retention {
         if self.leaving.len() >= LEAVING {
             self.leaving.pop_front();
         }
-        self.leaving.push_back(Leaving { part, passed: vec![holder], released: Vec::new(), tried: None });
+        self.leaving.push_back(Leaving {
+            part,
+            passed: vec![holder],
+            released: Vec::new(),
+            tried: None,
+            is_going: false,
+        });
     }
 
     /// What is to leave at the next trips: it need not be made room for again. What a stream comes to within so many bytes
     /// takes its room until then.
     pub fn outstanding(&self, within: u64, now: Duration) -> Vec<Range<u64>> {
         let at_work: Vec<_> = self.at_work(now).collect();
-        let leaves_soon = |leaving: &&Leaving| leaving.tried.is_none() && !leaving.is_awaited(&at_work, within);
+        let leaves_soon =
+            |leaving: &&Leaving| leaving.is_going || leaving.tried.is_none() && !leaving.is_awaited(&at_work, within);
         self.leaving.iter().filter(leaves_soon).map(|leaving| leaving.part.clone()).collect()
     }
 
@@ -171,24 +179,51 @@ impl Retention {
     }
 
     /// What can be dropped now: all whose readers get on have let go of it, and none of them comes to it within so many
-    /// bytes. Each part is told once, and again when something has changed or much later.
+    /// bytes. Each part is told once, and again after [`Self::dropped`] when something has changed or much later.
     pub fn droppable(&mut self, within: u64, now: Duration) -> Vec<Range<u64>> {
         let at_work: Vec<_> = self.at_work(now).collect();
-        let is_due = |leaving: &&mut Leaving| leaving.tried.is_none_or(|tried| now.saturating_sub(tried) >= AGAIN);
+        let is_due = |leaving: &&mut Leaving| {
+            !leaving.is_going && leaving.tried.is_none_or(|tried| now.saturating_sub(tried) >= AGAIN)
+        };
         let is_free = |leaving: &&mut Leaving| {
             !leaving.is_awaited(&at_work, within) && at_work.iter().all(|(holder, _)| leaving.released.contains(holder))
         };
         let due = self.leaving.iter_mut().filter(is_due).filter(is_free);
         due.map(|leaving| {
-            leaving.tried = Some(now);
+            (leaving.tried, leaving.is_going) = (Some(now), true);
             leaving.part.clone()
         })
         .collect()
     }
 
-    /// Nothing of the part is left.
-    pub fn left(&mut self, part: &Range<u64>) {
-        self.leaving.retain(|leaving| leaving.part != *part);
+    /// Bytes of what is under way.
+    pub fn going(&self) -> u64 {
+        self.leaving
+            .iter()
+            .filter(|leaving| leaving.is_going)
+            .map(|leaving| leaving.part.end - leaving.part.start)
+            .sum()
+    }
+
+    /// Whether a part that could be dropped still can be: no stream comes to it within so many bytes by now.
+    pub fn may_go(&self, part: &Range<u64>, within: u64, now: Duration) -> bool {
+        let at_work: Vec<_> = self.at_work(now).collect();
+        self.leaving.iter().any(|leaving| leaving.part == *part && !leaving.is_awaited(&at_work, within))
+    }
+
+    /// What is under way may be dropped anew: it is not waited for.
+    pub fn try_again(&mut self) {
+        for leaving in self.leaving.iter_mut().filter(|leaving| leaving.is_going) {
+            (leaving.tried, leaving.is_going) = (None, false);
+        }
+    }
+
+    /// What could be dropped of a part has been: all of it, or something `is_left`.
+    pub fn dropped(&mut self, part: &Range<u64>, is_left: bool) {
+        self.leaving.retain(|leaving| is_left || leaving.part != *part);
+        for leaving in self.leaving.iter_mut().filter(|leaving| leaving.part == *part) {
+            leaving.is_going = false;
+        }
     }
 
     /// The streams that get on: whose, and where.

@@ -9,6 +9,8 @@ mod advised;
 mod course;
 mod expected;
 mod learning;
+mod passes;
+mod remembered;
 mod request;
 mod runs;
 mod thresholds;
@@ -16,7 +18,9 @@ mod turns;
 
 use self::advised::Advised;
 use self::course::{Course, Stream};
+use self::expected::AT_ONCE;
 use self::learning::{LONG, Learning};
+use self::remembered::Remembered;
 use self::runs::Runs;
 pub use self::thresholds::Thresholds;
 use self::turns::Trail;
@@ -58,9 +62,10 @@ pub struct Streams {
     /// Spacing of checkpoints, and whether it follows the pace.
     distance: u64,
     is_distance_auto: bool,
-    /// When it changed last, and how long ago that is.
+    /// When it changed last, how long ago that is, and what it was before, at most.
     changed: Duration,
     since_change: Duration,
+    before_change: u64,
     /// A spacing that follows the pace is no larger.
     farthest: u64,
     /// Trips for which readers go in small steps: one of them does not go as it went.
@@ -68,6 +73,8 @@ pub struct Streams {
     trail: Trail,
     runs: Runs,
     streams: Vec<Stream>,
+    /// The longest of those that got lost.
+    remembered: Option<Remembered>,
     advised: Advised,
     short: learning::ShortRuns,
     next_id: StreamId,
@@ -97,11 +104,13 @@ impl Streams {
             is_distance_auto,
             changed: Duration::ZERO,
             since_change: Duration::MAX,
+            before_change: distance,
             farthest: u64::MAX,
             close_up: 0,
             trail: Trail::default(),
             runs: Runs::default(),
             streams: Vec::new(),
+            remembered: None,
             advised: Advised::default(),
             short: Default::default(),
             next_id: 0,
@@ -150,8 +159,11 @@ impl Streams {
         self.since_change = now.saturating_sub(self.changed);
         self.close_up = self.close_up.saturating_sub(1);
         let mut was_unknown = false;
-        let expecting = self.stream_at(position);
-        if expecting.is_some_and(|index| self.streams[index].last == position) {
+        // Where a pass over records begins again, something that is not known has been before, too.
+        let begins_again =
+            || self.finished_pass_from(position).is_some_and(|finished| self.streams[finished].period() > 0);
+        let expecting = self.stream_at(position).filter(|&at| self.streams[at].is_known() || !begins_again());
+        if expecting.is_some_and(|index| self.streams[index].is_at(position)) {
             return decision;
         }
         let is_made_up = self.make_up(position, expecting, &mut decision);
@@ -184,6 +196,7 @@ impl Streams {
                 }
             }
         };
+        self.take_up(index, position);
         self.trail.push(position);
         let seems_to_skip = was_unknown && matches!(self.streams[index].course, Course::Strided { .. });
         if was_unknown
@@ -200,7 +213,8 @@ impl Streams {
         let distance = self.distance;
         decision.request = self.request(index, now).map(|extents| (id, extents));
         if self.distance != distance {
-            self.changed = now;
+            let before = if self.since_change < AT_ONCE { self.before_change } else { 0 };
+            (self.changed, self.before_change) = (now, before.max(distance));
         }
         self.place_probe(index);
         decision
@@ -211,38 +225,13 @@ impl Streams {
     fn stream_at(&self, position: u64) -> Option<usize> {
         let all = || self.streams.iter().enumerate();
         let expected = all().filter(|(_, s)| self.is_expected(s, position));
-        let nearest = expected.max_by_key(|(_, s)| (s.windows.is_some(), u64::MAX - s.last.abs_diff(position)));
+        let nearest = expected.max_by_key(|(_, s)| {
+            let distance = s.last.abs_diff(position);
+            (s.is_known() || distance <= STEP, s.windows.is_some(), u64::MAX - distance)
+        });
         let jumping =
             || all().find(|(_, s)| Some(s.id) == self.latest && !s.is_known() && s.learning.predicts(position));
         nearest.or_else(jumping).map(|(index, _)| index)
-    }
-
-    /// A stream that ended its pass and began where this trip is.
-    fn finished_pass_from(&self, position: u64) -> Option<usize> {
-        let length = self.plan.length();
-        self.streams.iter().position(|stream| {
-            let period = if let Course::Strided { stride, .. } = &stream.course { stride.period() } else { 0 };
-            let left = if stream.is_backward() { stream.last } else { length.saturating_sub(stream.last) };
-            let is_at_end = left <= 2 * self.spacing(stream).max(period);
-            stream.windows.is_some() && is_at_end && stream.first.abs_diff(position) <= 2 * STEP
-        })
-    }
-
-    /// The next epoch: the pattern is known.
-    fn start_over(&mut self, index: usize, position: u64) {
-        let stream = &mut self.streams[index];
-        (stream.first, stream.windows) = (position, None);
-        stream.course = stream.course.again_from(position);
-        stream.pace = Pace::default();
-    }
-
-    /// How a long pass went that began where this trip is. It may still be under way, or have ended before the plan does:
-    /// readers that share a file read parts of it.
-    fn course_from(&self, position: u64) -> Course {
-        let from_here = |s: &&Stream| {
-            s.windows.is_some() && s.last.abs_diff(s.first) >= LONG && s.first.abs_diff(position) <= 2 * STEP
-        };
-        self.streams.iter().find(from_here).map_or(Course::Unknown, |s| s.course.again_from(position))
     }
 
     fn begin(&mut self, position: u64, course: Course, over: &mut Vec<StreamId>) -> usize {
@@ -275,9 +264,18 @@ impl Streams {
     /// A new place was touched: streams that have not gone on for long are over, and show how long runs are here.
     fn let_others_age(&mut self) -> Vec<StreamId> {
         let mut over = Vec::new();
-        for stream in &mut self.streams {
-            stream.idle = stream.idle.saturating_add(1);
-            if stream.idle == PATIENCE && stream.last.abs_diff(stream.first) < LONG {
+        for index in 0..self.streams.len() {
+            let idle = self.streams[index].idle.saturating_add(1);
+            if idle == 1 {
+                self.remember(index);
+            }
+            let stream = &mut self.streams[index];
+            stream.idle = idle;
+            if stream.idle == PATIENCE && stream.is_again() {
+                // Who reads in no order comes to its stops, too.
+                stream.forget(stream.last, STEP);
+                over.push(stream.id);
+            } else if stream.idle == PATIENCE && stream.last.abs_diff(stream.first) < LONG {
                 if stream.learning.faults() > 1 {
                     self.short.add(stream.learning.run());
                 }

@@ -9,6 +9,11 @@
 //! kind lie between them now and then, the next ones are sought from there, and the more room is left around them the
 //! more they wander.
 
+mod starts;
+mod stops;
+
+pub use self::starts::Starts;
+
 use precache_contract::PAGE;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -36,7 +41,7 @@ pub enum Place {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Stride {
-    /// Where the last record met began.
+    /// Where the last record met began, or one met in a pass before.
     anchor: u64,
     /// Bytes from the start of one record to the next read.
     period: f64,
@@ -49,6 +54,8 @@ pub struct Stride {
     wander: f64,
     /// Where the first record met began, and how many ago.
     base: (u64, u64),
+    /// The anchor is known from a pass before, and lies near.
+    is_near: bool,
 }
 
 impl Stride {
@@ -57,11 +64,16 @@ impl Stride {
         let low = length.start.max(PAGE);
         let high = length.end.max(low);
         let period = jump.unsigned_abs().max(PAGE) as f64;
-        Self { anchor, period, is_backward: jump < 0, low, high, wander: 0.0, base: (anchor, 0) }
+        Self { anchor, period, is_backward: jump < 0, low, high, wander: 0.0, base: (anchor, 0), is_near: false }
     }
 
     pub fn period(&self) -> u64 {
         self.period as u64
+    }
+
+    /// Bytes of a record, at most.
+    pub fn longest(&self) -> u64 {
+        self.high
     }
 
     /// Bytes read of so many bytes of the file.
@@ -88,7 +100,8 @@ impl Stride {
         let pages = (self.wander * records as f64 + self.slant(records).powi(2)).sqrt();
         let bytes = |pages: f64| (pages * PAGE as f64) as u64;
         if self.base.1 >= ENOUGH {
-            (bytes(pages + ROOM), bytes(pages + ROOM))
+            // Between two starts that are known records are not pushed back, only aside.
+            (bytes(if self.is_near { pages } else { pages + ROOM }), bytes(pages + ROOM))
         } else {
             (bytes(pages), bytes(pages).max(PAGE))
         }
@@ -164,12 +177,6 @@ impl Stride {
         if self.base.1 >= ENOUGH {
             self.period = (at.abs_diff(self.base.0) as f64 / self.base.1 as f64).max(PAGE as f64);
         }
-    }
-
-    /// The next epoch begins with a record here.
-    pub fn restart(&mut self, at: u64) {
-        self.anchor = at;
-        self.base = (at, 0);
     }
 
     /// Whether trips could tell better how long records are.

@@ -93,6 +93,11 @@ impl Windows {
         self.point_in(&(self.current.end..self.next_end()), self.next < self.sizing.size)
     }
 
+    /// Both; `u64::MAX`: of the last window nothing follows.
+    pub fn thresholds(&self) -> [u64; 2] {
+        if self.current.end < self.length { [self.threshold(), self.next_threshold()] } else { [u64::MAX; 2] }
+    }
+
     /// Up to where the next request will reach.
     pub fn next_end(&self) -> u64 {
         self.current.end.saturating_add(self.next)

@@ -174,6 +174,11 @@ pub fn tell(mapping: &Mapping, distance: u64, thresholds: &mut dyn Iterator<Item
             checkpoint.store(at, Release);
         }
         watch.is_backward.store(u64::from(told.is_backward), Release);
+        watch.stop.store(told.stops.at, Release);
+        watch.first_stop.store(told.stops.first, Release);
+        watch.before_stop.store(told.stops.before, Release);
+        watch.after_stop.store(told.stops.after, Release);
+        watch.stops_apart.store(told.stops.apart, Release);
         watch.is_exact.store(u64::from(told.is_exact), Release);
         watch.low.store(told.known.start, Release);
         watch.high.store(told.known.end, Release);

@@ -39,6 +39,8 @@ pub struct ReaderReport {
     pub contended: u64,
     /// Trips that the optimizer did not take in time.
     pub lost: u64,
+    /// Times that trips showed no order, and their mapping was followed no more for a while.
+    pub disorders: u64,
     /// Faults passed on to the program's own handler or the default action.
     pub forwarded: u64,
     /// System calls for whose buffers checkpoints were lifted.
@@ -60,6 +62,7 @@ impl ReaderReport {
         self.wakes = self.wakes.saturating_add(other.wakes);
         self.contended = self.contended.saturating_add(other.contended);
         self.lost = self.lost.saturating_add(other.lost);
+        self.disorders = self.disorders.saturating_add(other.disorders);
         self.forwarded = self.forwarded.saturating_add(other.forwarded);
         self.lifted_for_calls = self.lifted_for_calls.saturating_add(other.lifted_for_calls);
         self.all_pinned = self.all_pinned.saturating_add(other.all_pinned);

@@ -105,10 +105,6 @@ impl Feeder {
         if self.mode != Mode::On {
             return;
         }
-        if self.file.ended().is_some() {
-            source.let_go(self.mapping);
-            return;
-        }
         if let Some(estimate) = self.pool.estimate() {
             self.streams.measured(estimate);
         }

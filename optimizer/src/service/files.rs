@@ -1,6 +1,7 @@
 //! The data files and the pools: one of each per file and per mount, whoever reads.
 
 use super::promises::Promises;
+use super::sweeper::Sweeper;
 use super::worker::lock;
 use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, SentFile, Way, mount_number};
 use crate::memory::Memory;
@@ -43,6 +44,7 @@ pub struct Files {
     /// Bytes of all files that were fetched and not dropped.
     pub held: Arc<Held>,
     pub promises: Promises,
+    pub sweeper: Sweeper,
     memory: Memory,
     /// What it allowed, and when.
     budget: Mutex<Option<(Instant, u64)>>,
@@ -56,6 +58,7 @@ impl Default for Files {
             known: Mutex::default(),
             held: Arc::default(),
             promises: Promises::default(),
+            sweeper: Sweeper::default(),
             memory: Memory::here(),
             budget: Mutex::default(),
             at_work: Mutex::default(),

@@ -113,8 +113,8 @@ impl KnownFile {
         let requested = counters.requested.load(Relaxed);
         let (fetched, cached) = (counters.fetched.load(Relaxed), counters.cached.load(Relaxed));
         let engines = file.engines();
-        let decision = match (file.ended(), mode) {
-            (Some(why), _) => format!("given up: {why}"),
+        let decision = match (file.failures.lasting(), mode) {
+            (Some(why), _) => format!("could not be read of late: {why}"),
             (None, Mode::Detect) => "watched only (--mode detect)".into(),
             (None, _) if requested == 0 => "nothing pre-cached: no stream was found in the first faults".into(),
             (None, _) if fetched + cached == 0 => "nothing pre-cached: the mapping was gone before".into(),
@@ -122,7 +122,7 @@ impl KnownFile {
             (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
         };
         let decision = match file.failures.left() {
-            Some((left, first)) if file.ended().is_none() => {
+            Some((left, first)) if file.failures.lasting().is_none() => {
                 format!(
                     "{decision}; chunks that could not be read and were left to the program: {left}, the first: {first}"
                 )

@@ -12,6 +12,7 @@ mod promises;
 mod reader;
 mod retainer;
 mod session;
+mod sweeper;
 mod thread;
 mod worker;
 

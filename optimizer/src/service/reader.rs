@@ -214,6 +214,7 @@ impl Reader {
             wakes: counters.wakes.load(Relaxed),
             contended: counters.contended.load(Relaxed),
             lost: counters.lost.load(Relaxed),
+            disorders: counters.disorders.load(Relaxed),
             forwarded: counters.forwarded.load(Relaxed),
             lifted_for_calls: counters.lifted_for_calls.load(Relaxed),
             all_pinned: counters.all_pinned.load(Relaxed),

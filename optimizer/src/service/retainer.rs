@@ -109,8 +109,9 @@ impl PageCache for Cache {
 
     fn budget(&self) -> Budget {
         let (all, own) = self.files.promises.missing(&self.ledger);
+        let held = &self.files.held;
         Budget {
-            memory: Bound { held: self.files.held.bytes(), promised: all, most: self.files.budget() },
+            memory: Bound::of_memory(held.bytes(), all, self.files.budget(), held.crowding()),
             session: Bound { held: self.ledger.held(), promised: own, most: self.limit },
         }
     }
@@ -120,11 +121,29 @@ impl PageCache for Cache {
     }
 
     fn reconcile(&self) -> bool {
-        self.supply.file.reconcile_next()
+        if self.supply.file.begin_look() {
+            let file = Arc::downgrade(&self.supply.file);
+            self.files.sweeper.do_later(move || {
+                if let Some(file) = file.upgrade() {
+                    file.reconcile_next();
+                }
+            });
+        }
+        self.supply.file.has_missed()
     }
 
     fn drop_pages(&self, part: &Range<u64>) -> bool {
         self.supply.file.drop_pages(part, &self.supply.account)
+    }
+
+    fn drop_soon(&self, part: Range<u64>, near: u64) {
+        let (file, account) = (Arc::downgrade(&self.supply.file), Arc::clone(&self.supply.account));
+        let record = Arc::clone(&self.supply.file.record);
+        self.files.sweeper.do_later(move || {
+            let may_go = record.retention().may_go(&part, near, record.age());
+            let is_gone = file.upgrade().is_some_and(|file| may_go && file.drop_pages(&part, &account));
+            record.retention().dropped(&part, !is_gone);
+        });
     }
 
     fn retention(&self) -> impl DerefMut<Target = Retention> {
@@ -221,8 +240,29 @@ mod tests {
         file.kept.add(0..64 * MIB);
         (0..3).for_each(|number| retainer.advance(1, &[window(number)]));
         assert!(retainer.passage.is_short(&retainer.cache));
-        assert_eq!(retainer.passage.go_on(&retainer.cache), None);
+        assert!(!retainer.cache.reconcile());
+        files.sweeper.finish();
         assert_eq!(files.held.bytes(), 0);
+        assert!(retainer.cache.reconcile() && !retainer.passage.is_short(&retainer.cache));
+    }
+
+    /// What waited to be dropped when the file was let go of is dropped in the next run.
+    #[test]
+    fn a_file_that_is_let_go_of_loses_no_part() {
+        let files = Arc::<Files>::default();
+        let file = file(&files);
+        file.kept.add(0..8 * MIB);
+        file.retention().leave((0, 0), window(0));
+        assert_eq!(file.retention().droppable(0, Duration::ZERO), [window(0)]);
+        let (record, supply) = (Arc::clone(&file.record), retainer(&files, &file, 0));
+        // Before its job is done there is nobody left who has it open.
+        let (go, wait) = crossbeam::channel::bounded::<()>(0);
+        files.sweeper.do_later(move || _ = wait.recv());
+        supply.cache.drop_soon(window(0), 0);
+        drop((supply, file));
+        drop(go);
+        files.sweeper.finish();
+        assert_eq!(record.retention().going(), 0);
     }
 
     /// The limit of a session is not for what others hold.

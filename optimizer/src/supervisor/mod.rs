@@ -11,6 +11,7 @@ pub mod message;
 mod optimizer;
 mod outcome;
 mod publish;
+mod restarts;
 mod script;
 mod sentry;
 mod settings;

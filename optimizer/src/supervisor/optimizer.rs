@@ -7,21 +7,21 @@ use crate::link::{self, Client};
 use crate::options::RunOptions;
 use crate::report::SessionReport;
 
-/// A service that keeps dying is not started forever.
-const MOST_RESTARTS: u32 = 5;
-/// Between the starts, for each restart so far: the first one is at once, for its readers wait for storage meanwhile.
-const RESTART_SPACING: Duration = Duration::from_millis(500);
+use super::restarts::{self, Restarts};
 
 #[derive(Debug, thiserror::Error)]
-#[error("the optimizer was started anew {MOST_RESTARTS} times and died again; the program ran on alone")]
+#[error(
+    "the optimizer was started anew {} times in a row and died within {} s each time; the program ran on alone",
+    restarts::MOST,
+    restarts::LASTING.as_secs()
+)]
 struct GivenUp;
 
 pub struct Optimizer {
     client: Client,
-    restarts: u32,
+    restarts: Restarts,
     /// Why another one did not take its place, each time that none did.
     failures: Vec<String>,
-    last_start: Instant,
     state: State,
 }
 
@@ -33,8 +33,8 @@ enum State {
 
 impl Optimizer {
     pub fn start(options: &RunOptions) -> Result<Self, link::Error> {
-        let (restarts, failures, last_start) = (0, Vec::new(), Instant::now());
-        Ok(Self { client: Client::start(options)?, restarts, failures, last_start, state: State::Running })
+        let (restarts, failures) = (Restarts::new(Instant::now()), Vec::new());
+        Ok(Self { client: Client::start(options)?, restarts, failures, state: State::Running })
     }
 
     pub fn client(&self) -> &Client {
@@ -42,7 +42,7 @@ impl Optimizer {
     }
 
     pub fn restarts(&self) -> u32 {
-        self.restarts
+        self.restarts.total()
     }
 
     /// Readable when the optimizer is lost. Nothing while it is.
@@ -51,13 +51,14 @@ impl Optimizer {
     }
 
     pub fn note_loss(&mut self) {
+        self.restarts.note_loss(Instant::now());
         self.state = State::Lost;
     }
 
     /// How long `restart_if_due` has nothing to do.
     pub fn time_to_restart(&self) -> Option<Duration> {
         match self.state {
-            State::Lost => Some((RESTART_SPACING * self.restarts).saturating_sub(self.last_start.elapsed())),
+            State::Lost => Some(self.restarts.wait(Instant::now())),
             State::Running | State::GivenUp => None,
         }
     }
@@ -66,12 +67,10 @@ impl Optimizer {
         if self.time_to_restart() != Some(Duration::ZERO) {
             return;
         }
-        if self.restarts == MOST_RESTARTS {
+        if !self.restarts.start(Instant::now()) {
             self.state = State::GivenUp;
             return;
         }
-        self.restarts += 1;
-        self.last_start = Instant::now();
         match self.client.restart() {
             Ok(()) => self.state = State::Running,
             Err(error) => self.failures.push(format!("the optimizer died, and none took its place: {error}")),

@@ -49,7 +49,7 @@ impl Flight<'_> {
         // Under the lock: answers are told in the order of their times.
         let now = self.inner.now();
         if result.is_ok() {
-            job.file.failures.end_row();
+            job.file.failures.end_row(job.file.age());
         }
         let was_cached = job.file.residency.was_cached(bytes, now.saturating_sub(sent), has_waited);
         if job.file.residency == Residency::Unknown {
@@ -79,7 +79,8 @@ impl Flight<'_> {
             }
             Err(why) => {
                 let Range { start, end } = job.chunk;
-                job.file.failures.add(format!("reading {} bytes at {start}: {why}", end - start));
+                let why = format!("reading {} bytes at {start}: {why}", end - start);
+                job.file.failures.add(why, job.file.age());
             }
         }
         state.remember(&job.file);

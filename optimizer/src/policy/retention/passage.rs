@@ -18,6 +18,9 @@ const PASSED: usize = 256;
 /// Gaps up to so many bytes are let go of together with what lies around them.
 const GAP: u64 = 1 << 20;
 
+/// Bytes of the file in which what lies apart is let go of as one.
+const AT_ONCE: u64 = 16 << 20;
+
 /// Of the budget: another stream that is so near behind reads the pages once more.
 const NEAR: u64 = 4;
 
@@ -32,11 +35,15 @@ pub trait PageCache {
     /// Bytes of this part that were fetched and not dropped.
     fn kept(&self, part: &Range<u64>) -> u64;
 
-    /// Looks which of what is kept the kernel has evicted, of the next stretch of the file. Whether there was any.
+    /// Has it looked which of what is kept the kernel has evicted, of the next stretch of the file. Whether there was any when it
+    /// was looked last.
     fn reconcile(&self) -> bool;
 
     /// Drops what nobody has mapped of what is kept of this part. Whether nothing of it is left.
     fn drop_pages(&self, part: &Range<u64>) -> bool;
+
+    /// The same, soon, unless a stream comes to it within so many bytes by then, and has it noted ([`Retention::dropped`]).
+    fn drop_soon(&self, part: Range<u64>, near: u64);
 
     /// What is to leave, shared by all readers of the file.
     fn retention(&self) -> impl DerefMut<Target = Retention>;
@@ -45,11 +52,14 @@ pub trait PageCache {
     fn now(&self) -> Duration;
 }
 
+/// Bytes that are being dropped, after which no more are for now.
+const GOING: u64 = 64 << 20;
+
 pub struct Passage {
     holder: Holder,
     /// How many share the budget, as it was last seen.
     readers: u64,
-    /// Requested windows of each stream, oldest first.
+    /// Requested windows of each stream, oldest first: what is to be fetched of them, by place.
     windows: HashMap<StreamId, VecDeque<Vec<Range<u64>>>>,
     /// Read, and to be dropped unless there is room.
     passed: VecDeque<Range<u64>>,
@@ -66,11 +76,12 @@ impl Passage {
     pub fn advance(&mut self, stream: StreamId, extents: &[Range<u64>], readers: u64, cache: &impl PageCache) {
         self.readers = readers;
         let windows = self.windows.entry(stream).or_default();
-        windows.push_back(in_parts(extents));
-        while windows.len() > ACTIVE {
-            self.passed.extend(windows.pop_front().into_iter().flatten());
-        }
+        let mut sorted = extents.to_vec();
+        sorted.sort_by_key(|extent| extent.start);
+        windows.push_back(joined(sorted, |last, next| next.start <= last.end));
+        let passed: Vec<_> = windows.drain(..windows.len().saturating_sub(ACTIVE)).collect();
         let place = place_of(windows);
+        self.pass(passed);
         cache.retention().note(self.holder, stream, place, cache.now());
         while self.passed.len() > PASSED {
             self.passed.pop_front();
@@ -79,8 +90,15 @@ impl Passage {
 
     /// A stream is over.
     pub fn end(&mut self, stream: StreamId, cache: &impl PageCache) {
-        self.passed.extend(self.windows.remove(&stream).into_iter().flatten().flatten());
+        let passed = self.windows.remove(&stream).into_iter().flatten().collect();
+        self.pass(passed);
         cache.retention().note(self.holder, stream, None, cache.now());
+    }
+
+    /// These windows are passed.
+    fn pass(&mut self, windows: Vec<Vec<Range<u64>>>) {
+        let others: Vec<_> = self.windows.values().flatten().flatten().cloned().collect();
+        self.passed.extend(windows.into_iter().flat_map(|extents| together(in_parts(extents), &others)));
     }
 
     /// Whether the reader was asked to unmap something, and [`Self::released`] has not been called since.
@@ -103,7 +121,11 @@ impl Passage {
             return None;
         }
         let near = cache.budget().bytes() / NEAR;
-        drop_pages(cache, near);
+        // What waits for its turn counts as gone, so it must not be much.
+        if cache.retention().going() < GOING {
+            let droppable = cache.retention().droppable(near, cache.now());
+            droppable.into_iter().for_each(|part| cache.drop_soon(part, near));
+        }
         let wanted_already = cache.retention().wanted_from(self.holder, near, cache.now());
         self.asked = wanted_already.or_else(|| self.give_up_next(near, cache));
         self.asked.clone()
@@ -115,12 +137,10 @@ impl Passage {
             // What the kernel has evicted has made room already.
             let is_short = self.is_short(cache) && (!cache.reconcile() || self.is_short(cache));
             if is_short && cache.kept(&part) > 0 {
-                let mut retention = cache.retention();
-                retention.leave(self.holder, part);
-                return retention.wanted_from(self.holder, near, cache.now());
+                cache.retention().leave(self.holder, part);
             }
         }
-        None
+        cache.retention().wanted_from(self.holder, near, cache.now())
     }
 
     /// Bytes that may be fetched now without anything being dropped for them.
@@ -135,7 +155,7 @@ impl Passage {
 
     /// Bytes that are requested for this mapping's streams and not there yet.
     fn coming(&self, cache: &impl PageCache) -> u64 {
-        let missing = |part: &Range<u64>| part.end - part.start - cache.kept(part);
+        let missing = |extent: &Range<u64>| extent.end - extent.start - cache.kept(extent);
         self.windows.values().flatten().flatten().map(missing).sum()
     }
 
@@ -153,8 +173,9 @@ impl Passage {
     /// The mapping is gone, and the reader has let go of everything. What others come to soon stays.
     pub fn finish(&mut self, cache: &impl PageCache) {
         let passed = std::mem::take(&mut self.passed).into_iter();
-        let windows = std::mem::take(&mut self.windows).into_values().flatten().flatten();
+        let windows = std::mem::take(&mut self.windows).into_values().flatten().flat_map(in_parts);
         cache.retention().forget(self.holder);
+        cache.retention().try_again();
         let near = cache.budget().bytes() / NEAR;
         for part in passed.chain(windows) {
             if self.is_short(cache) && cache.kept(&part) > 0 {
@@ -170,9 +191,8 @@ impl Passage {
 fn drop_pages(cache: &impl PageCache, near: u64) {
     let droppable = cache.retention().droppable(near, cache.now());
     for part in droppable {
-        if cache.drop_pages(&part) {
-            cache.retention().left(&part);
-        }
+        let is_left = !cache.drop_pages(&part);
+        cache.retention().dropped(&part, is_left);
     }
 }
 
@@ -186,13 +206,31 @@ fn place_of(windows: &VecDeque<Vec<Range<u64>>>) -> Option<Place> {
     Some(Place { at: if is_backward { oldest.end } else { oldest.start }, is_backward })
 }
 
-/// Extents that lie near each other in the file are let go of as one.
-fn in_parts(extents: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut sorted = extents.to_vec();
-    sorted.sort_by_key(|extent| extent.start);
+/// What a reader that skips has passed is let go of with the gaps: record by record it would take more trips than there are. Not
+/// with a gap that holds something of the `others`, which the same mapping's other streams are in.
+fn together(parts: Vec<Range<u64>>, others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut together: Vec<Range<u64>> = Vec::new();
+    for part in parts {
+        let is_free = |gap: Range<u64>| !others.iter().any(|other| other.start < gap.end && gap.start < other.end);
+        let joins = |last: &&mut Range<u64>| part.end - last.start <= AT_ONCE && is_free(last.end..part.start);
+        match together.last_mut().filter(joins) {
+            Some(last) => last.end = part.end,
+            None => together.push(part),
+        }
+    }
+    together
+}
+
+/// Extents that lie near each other in the file, of which these are given by place, are let go of as one.
+fn in_parts(extents: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    joined(extents, |last, next| next.start <= last.end + GAP && next.end - last.start <= AT_ONCE)
+}
+
+/// Extents, given by place, of which each is joined to the one before it if it is to be.
+fn joined(extents: Vec<Range<u64>>, joins: impl Fn(&Range<u64>, &Range<u64>) -> bool) -> Vec<Range<u64>> {
     let mut parts: Vec<Range<u64>> = Vec::new();
-    for extent in sorted {
-        match parts.last_mut().filter(|last| extent.start <= last.end + GAP) {
+    for extent in extents {
+        match parts.last_mut().filter(|last| joins(last, &extent)) {
             Some(last) => last.end = last.end.max(extent.end),
             None => parts.push(extent),
         }

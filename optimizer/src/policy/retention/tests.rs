@@ -112,11 +112,14 @@ fn what_could_not_leave_is_tried_again() {
     retention.leave(READERS[0], part(0));
     retention.released(READERS[0], &part(0));
     assert_eq!(retention.droppable(NEAR, Duration::ZERO), [part(0)]);
+    assert!(retention.droppable(NEAR, AGAIN).is_empty(), "it is under way");
+    retention.dropped(&part(0), true);
     assert!(retention.droppable(NEAR, Duration::ZERO).is_empty());
     assert_eq!(retention.droppable(NEAR, AGAIN), [part(0)]);
+    retention.dropped(&part(0), true);
     retention.released(READERS[2], &part(0));
     assert_eq!(retention.droppable(NEAR, AGAIN), [part(0)]);
-    retention.left(&part(0));
+    retention.dropped(&part(0), false);
     assert!(retention.is_settled());
 }
 

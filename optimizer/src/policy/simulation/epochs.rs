@@ -2,13 +2,14 @@
 //! is no room for let go of behind them.
 
 use super::handler::Handler;
+use super::late::Late;
 use super::memory::{CELL, Memory};
 use crate::policy::plan::Plan;
 use crate::policy::retention::{Holder, PageCache, Passage};
 use crate::policy::storage::Storage;
 use crate::policy::stream::Streams;
 use crate::policy::window::Sizing;
-use precache_contract::PAGE;
+use precache_contract::{PAGE, segment::Method};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -21,9 +22,9 @@ const TIME: Duration = Duration::from_micros(160);
 const PACE: usize = 3;
 
 /// Pages of a cell.
-const PAGES: usize = (CELL / PAGE) as usize;
+pub(super) const PAGES: usize = (CELL / PAGE) as usize;
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     memory: &'a Memory,
     holder: Holder,
     handler: Handler,
@@ -34,15 +35,16 @@ struct Reader<'a> {
     asked: Option<Range<u64>>,
     /// The cell that it reads next.
     at: usize,
+    late: Option<Late>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(memory: &'a Memory, number: u64) -> Self {
+    pub(super) fn new(memory: &'a Memory, number: u64, method: Method) -> Self {
         let sizing = Sizing { size: 50 * MIB, is_auto: true, threshold: 75 };
         let plan = Plan::sequential(0..memory.size());
         let streams = Streams::new(plan, 0, sizing, 8 * MIB, true, Storage::default());
         let holder = (number, 0);
-        let handler = Handler::new((memory.size() / PAGE) as usize, true);
+        let handler = Handler::new((memory.size() / PAGE) as usize, true, method);
         Self {
             memory,
             holder,
@@ -52,22 +54,36 @@ impl<'a> Reader<'a> {
             queue: VecDeque::new(),
             asked: None,
             at: 0,
+            late: None,
         }
+    }
+
+    /// On a machine that is busy.
+    pub(super) fn late(self, late: Late) -> Self {
+        Self { late: Some(late), ..self }
     }
 
     /// Reads the next cell, after the last one the first.
     fn step(&mut self) {
-        let pages = self.at * PAGES..(self.at + 1) * PAGES;
-        pages.for_each(|page| {
+        self.read(self.at * PAGES..(self.at + 1) * PAGES);
+        self.at = (self.at + 1) % (self.memory.size() / CELL) as usize;
+    }
+
+    /// Reads these pages of one cell.
+    pub(super) fn read(&mut self, pages: Range<usize>) {
+        let cell = pages.start / PAGES;
+        self.hear();
+        for page in pages {
             if self.handler.is_closed(page) {
                 self.trip(page);
             }
-        });
-        for _ in 0..PACE {
-            self.deliver();
         }
-        self.memory.read(self.holder, self.at, TIME);
-        self.at = (self.at + 1) % (self.memory.size() / CELL) as usize;
+        if !self.late.as_mut().is_some_and(Late::stands) {
+            (0..PACE).for_each(|_| self.deliver());
+        }
+        let is_there = self.memory.is_cached(&(cell as u64 * CELL..(cell as u64 + 1) * CELL));
+        let time = self.late.as_mut().map_or(TIME, |late| late.time(is_there));
+        self.memory.read(self.holder, cell, time);
     }
 
     /// As the handler does, then as the feeder does.
@@ -76,10 +92,20 @@ impl<'a> Reader<'a> {
             self.memory.unmap(self.holder, &part);
         }
         let heard = self.handler.trip(page, self.memory.now().as_secs_f64());
-        for offset in heard.iter().flatten() {
-            self.observe(*offset);
+        match (heard, &mut self.late) {
+            (Some(heard), Some(late)) => late.trip(heard, self.memory.now()),
+            (Some(heard), None) => {
+                heard.into_iter().for_each(|offset| self.observe(offset));
+                self.handler.hear(&self.streams);
+            }
+            (None, _) => {}
         }
-        if heard.is_some() {
+    }
+
+    /// The optimizer hears of trips that it has not heard of at once.
+    fn hear(&mut self) {
+        while let Some(offset) = self.late.as_mut().and_then(|late| late.heard(self.memory.now())) {
+            self.observe(offset);
             self.handler.hear(&self.streams);
         }
     }
@@ -106,7 +132,7 @@ impl<'a> Reader<'a> {
     fn deliver(&mut self) {
         while let Some((_, extent)) = self.queue.front_mut() {
             let cell = (extent.start / CELL) as usize;
-            extent.start += CELL;
+            extent.start = (extent.start / CELL + 1) * CELL;
             if extent.start >= extent.end {
                 self.queue.pop_front();
             }
@@ -162,7 +188,7 @@ fn the_kernel_alone_fetches_everything_in_each_epoch() {
 fn an_epoch_fetches_what_does_not_fit() {
     for budget in BUDGETS {
         let memory = memory(budget, 14);
-        let mut reader = Reader::new(&memory, 1);
+        let mut reader = Reader::new(&memory, 1, Method::Mprotect);
         reader.epoch();
         for number in 2..=5 {
             let fetched = reader.epoch();
@@ -177,7 +203,7 @@ fn an_epoch_fetches_what_does_not_fit() {
 fn two_readers_fetch_what_does_not_fit_once() {
     for (budget, behind) in [248, 992].into_iter().flat_map(|budget| [0, 20].map(|behind| (budget, behind))) {
         let memory = memory(budget, 14);
-        let mut readers = [Reader::new(&memory, 1), Reader::new(&memory, 2)];
+        let mut readers = [Reader::new(&memory, 1, Method::Mprotect), Reader::new(&memory, 2, Method::Mprotect)];
         (0..behind * MIB / CELL).for_each(|_| readers[0].step());
         epoch(&mut readers);
         for number in 2..=5 {
@@ -197,7 +223,7 @@ fn two_readers_fetch_what_does_not_fit_once() {
 fn a_limit_that_is_halved_is_followed() {
     for budget in BUDGETS {
         let memory = memory(budget, 14);
-        let mut reader = Reader::new(&memory, 1);
+        let mut reader = Reader::new(&memory, 1, Method::Mprotect);
         (0..5 * memory.size() / CELL / 2).for_each(|_| reader.step());
         memory.set_limit(budget / 31 * 16 * MIB);
         (0..memory.size() / CELL / 2).for_each(|_| reader.step());
@@ -218,7 +244,7 @@ fn a_limit_that_is_halved_is_followed() {
 fn a_single_pass_leaves_room() {
     for budget in BUDGETS {
         let memory = memory(budget, 40);
-        let mut reader = Reader::new(&memory, 1);
+        let mut reader = Reader::new(&memory, 1, Method::Mprotect);
         assert_eq!((reader.epoch(), memory.evicted()), (memory.size(), 0));
         assert!(memory.cached() <= memory.budget().bytes(), "{} of {budget} MiB", memory.cached() / MIB);
         assert!(memory.is_cached(&(0..budget / 2 * MIB)));

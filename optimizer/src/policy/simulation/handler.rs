@@ -18,10 +18,10 @@ pub struct Handler {
 }
 
 impl Handler {
-    pub fn new(pages: usize, is_armed: bool) -> Self {
+    pub fn new(pages: usize, is_armed: bool, method: Method) -> Self {
         Self {
             closed: vec![is_armed; pages],
-            curtain: Curtain::new(pages as u64 * PAGE, 8 << 20, Method::Mprotect),
+            curtain: Curtain::new(pages as u64 * PAGE, 8 << 20, method),
             // SAFETY: a Mapping is made of atomics alone, for which zero is a valid value (core::sync::atomic: same in-memory
             // representation as the integer).
             shared: unsafe { Box::new_zeroed().assume_init() },
@@ -47,7 +47,8 @@ impl Handler {
         self.curtain.trip(page as u64 * PAGE, &told, &Clock::new(&|| milliseconds), &mut |action| match action {
             Action::Open(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(false),
             Action::Close(span) => closed[(span.start / PAGE) as usize..(span.end / PAGE) as usize].fill(true),
-            Action::Guard(_) | Action::Lift(_) => unreachable!("the method is mprotect"),
+            Action::Guard(at) => closed[(at / PAGE) as usize] = true,
+            Action::Lift(at) => closed[(at / PAGE) as usize] = false,
         });
         self.unheard.push(page as u64 * PAGE);
         is_urgent.then(|| std::mem::take(&mut self.unheard))

@@ -5,7 +5,7 @@ use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{StreamId, Streams};
 use crate::policy::window::Sizing;
-use precache_contract::PAGE;
+use precache_contract::{PAGE, segment::Method};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Machine {
             storage,
             page,
             arrival: vec![None; pages],
-            handler: Handler::new(pages, accelerated),
+            handler: Handler::new(pages, accelerated, Method::Mprotect),
             streams: Streams::new(Plan::sequential(0..length), 0, sizing, 8 << 20, true, Storage::default()),
             queue: VecDeque::new(),
             in_flight: BinaryHeap::new(),

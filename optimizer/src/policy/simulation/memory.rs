@@ -40,6 +40,8 @@ struct State {
     held: u64,
     fetched: u64,
     evicted: u64,
+    /// Of these, those that were found missing.
+    missed: u64,
     at_work: AtWork,
 }
 
@@ -63,6 +65,7 @@ impl Memory {
             held: 0,
             fetched: 0,
             evicted: 0,
+            missed: 0,
             at_work: AtWork::default(),
         };
         Self { state: RefCell::new(state), retention: RefCell::default() }
@@ -201,12 +204,16 @@ impl PageCache for Memory {
 
     fn budget(&self) -> Budget {
         let state = self.state.borrow();
-        let memory = Bound { held: state.held, promised: 0, most: state.limit - state.limit / SLACK };
+        let others = (state.order.len() as u64 * CELL).saturating_sub(state.held);
+        let crowding = others.min(state.missed);
+        let memory = Bound::of_memory(state.held, 0, state.limit - state.limit / SLACK, crowding);
         Budget { memory, session: Bound { held: state.held, promised: 0, most: state.allowed } }
     }
 
     fn kept(&self, part: &Range<u64>) -> u64 {
-        self.state.borrow().cells[cells_of(part)].iter().filter(|cell| cell.is_kept).count() as u64 * CELL
+        let state = self.state.borrow();
+        let within = |cell: usize| part.end.min((cell as u64 + 1) * CELL) - part.start.max(cell as u64 * CELL);
+        cells_of(part).filter(|&cell| state.cells[cell].is_kept).map(within).sum()
     }
 
     fn reconcile(&self) -> bool {
@@ -215,7 +222,10 @@ impl PageCache for Memory {
         let start = state.reconciled;
         let end = (start + STRETCH).min(size);
         state.reconciled = if end < size { end } else { 0 };
-        state.forget_missing(&(start..end))
+        let held = state.held;
+        let has_left = state.forget_missing(&(start..end));
+        state.missed = if start == 0 { state.missed - state.missed / 16 } else { state.missed } + held - state.held;
+        has_left
     }
 
     fn drop_pages(&self, part: &Range<u64>) -> bool {
@@ -228,6 +238,11 @@ impl PageCache for Memory {
         }
         state.forget_missing(part);
         state.cells[cells_of(part)].iter().all(|cell| !cell.is_kept)
+    }
+
+    fn drop_soon(&self, part: Range<u64>, _: u64) {
+        let is_left = !self.drop_pages(&part);
+        self.retention().dropped(&part, is_left);
     }
 
     fn retention(&self) -> impl DerefMut<Target = Retention> {

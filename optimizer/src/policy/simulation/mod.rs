@@ -8,18 +8,20 @@ mod changes;
 mod curtain;
 mod epochs;
 mod handler;
+mod late;
 mod machine;
 pub(in crate::policy) mod memory;
 mod recorded;
 mod turns;
 
+use self::handler::Handler;
 use self::machine::Machine;
 use crate::policy::congestion::Estimate;
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::Streams;
 use crate::policy::window::Sizing;
-use precache_contract::PAGE;
+use precache_contract::{PAGE, segment::Method};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -109,6 +111,19 @@ fn skipping_readers_get_their_records_and_no_gaps() {
     }
 }
 
+/// Records of 1 to 8 MiB, which look like sequential reading until they end.
+#[test]
+fn long_records_are_told_from_the_gaps() {
+    for (period, length) in [(800, 200), (800, 300), (1000, 260), (1568, 392), (3136, 784), (8000, 400), (8000, 2000)] {
+        let (storage, pages) = (storage(2.0, 400e6), 8192 * PAGES_A_MEBIBYTE);
+        let order = strided(pages, 7, period, length);
+        let bytes = order.len() as u64 * 4096;
+        let machine = run(storage, WARM, pages, order.into_iter());
+        let (time, amount) = (machine.now / limit(storage, WARM, bytes), machine.fetched as f64 / bytes as f64);
+        assert!(time < 1.25 && amount < 1.15, "{length} of {period}: {time:.3} of the time, {amount:.3} of the bytes");
+    }
+}
+
 #[test]
 fn backward_reading_is_as_fast_as_the_storage() {
     for record in [1, 16, 64, 256] {
@@ -117,6 +132,34 @@ fn backward_reading_is_as_fast_as_the_storage() {
         let machine = run(storage, WARM, pages, starts.flat_map(|start| start..start + record));
         let time = machine.now / limit(storage, WARM, pages as u64 * 4096);
         assert!(time < 1.1, "records of {record} pages: {time:.3}");
+    }
+}
+
+/// However long windows are beside the spacing of checkpoints: what it comes to has been asked for, once it is known.
+#[test]
+fn a_backward_reader_stays_inside_what_is_requested() {
+    for (size, distance) in [(8, 8), (16, 8), (50, 8), (16, 32)] {
+        let pages = 512 * PAGES_A_MEBIBYTE;
+        let sizing = Sizing { size: size << 20, is_auto: false, threshold: 75 };
+        let plan = Plan::sequential(0..pages as u64 * PAGE);
+        let mut streams = Streams::new(plan, 0, sizing, distance << 20, false, Storage::default());
+        let mut handler = Handler::new(pages, true, Method::Mprotect);
+        let (mut is_requested, mut early, mut now) = (vec![false; pages], 0, 0.0);
+        for page in (0..pages / 64).rev().flat_map(|record| record * 64..record * 64 + 64) {
+            now += WARM;
+            if handler.is_closed(page) {
+                let heard = handler.trip(page, now);
+                for offset in heard.iter().flatten() {
+                    let request = streams.observe(*offset, Duration::from_secs_f64(now)).request;
+                    for part in request.into_iter().flat_map(|(_, extents)| extents) {
+                        is_requested[(part.start / PAGE) as usize..part.end.div_ceil(PAGE) as usize].fill(true);
+                    }
+                }
+                heard.is_some().then(|| handler.hear(&streams));
+            }
+            early += usize::from(!is_requested[page]);
+        }
+        assert!(early < 3 * 64, "windows of {size} MiB, {distance} MiB apart: {early} pages");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::learning::{Learning, Step};
 use super::{Decision, StreamId, Streams};
 use crate::policy::storage::{Pace, Storage};
-use crate::policy::stride::{Asked, Place, Probe, Stride};
+use crate::policy::stride::{Asked, Place, Probe, Starts, Stride};
 use crate::policy::window::Windows;
 use precache_contract::{PAGE, STEP, STEPS};
 use std::ops::Range;
@@ -29,12 +29,18 @@ pub(super) enum Course {
     /// Record by record, and all is fetched: what lies between costs nothing.
     Dense {
         is_backward: bool,
+        /// Bytes from the start of one record to the next.
+        period: u64,
     },
     Strided {
         stride: Stride,
+        /// Where records have been met.
+        starts: Starts,
         asked: Asked,
         misses: u32,
         probe: Option<Probe>,
+        /// It has been here before, and trips within records where it is to stop (`Stops`).
+        is_again: bool,
     },
 }
 
@@ -42,8 +48,8 @@ impl Course {
     /// From here on sequential.
     pub(super) const FORWARD: Self = Self::Forward { misses: 0, probe: None };
 
-    fn strided(stride: Stride) -> Self {
-        Self::Strided { stride, asked: Asked::default(), misses: 0, probe: None }
+    fn strided(stride: Stride, starts: Starts, is_again: bool) -> Self {
+        Self::Strided { stride, starts, asked: Asked::default(), misses: 0, probe: None, is_again }
     }
 
     /// That of a reader of records of a length within these bounds, of which one begins at `position`, and the one before it
@@ -56,20 +62,24 @@ impl Course {
         let likely = if high - length.start > STEP { length.start } else { length.end };
         let gap = period.saturating_sub(likely);
         if gap < PAGE || storage.fetches_gaps(likely, gap) {
-            Self::Dense { is_backward: jump < 0 }
+            Self::Dense { is_backward: jump < 0, period }
         } else {
-            Self::strided(Stride::new(position, jump, length.start..high))
+            let mut starts = Starts::default();
+            starts.add(position);
+            Self::strided(Stride::new(position, jump, length.start..high), starts, false)
         }
+    }
+
+    /// Where records have been met before, from `position` on.
+    pub(super) fn again(stride: Stride, starts: Starts, position: u64) -> Self {
+        Self::strided(stride.near(position, &starts), starts, true)
     }
 
     /// That of a pass from `position` on like the one that this is the course of.
     pub(super) fn again_from(&self, position: u64) -> Self {
         match self.clone() {
             Self::Unknown | Self::Forward { .. } => Self::FORWARD,
-            Self::Strided { mut stride, .. } => {
-                stride.restart(position);
-                Self::strided(stride)
-            }
+            Self::Strided { stride, starts, .. } => Self::again(stride, starts, position),
             dense @ Self::Dense { .. } => dense,
         }
     }
@@ -98,10 +108,48 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn is_backward(&self) -> bool {
         match &self.course {
-            Course::Dense { is_backward } => *is_backward,
+            Course::Dense { is_backward, .. } => *is_backward,
             Course::Strided { stride, .. } => stride.is_backward,
             Course::Unknown | Course::Forward { .. } => false,
         }
+    }
+
+    /// Bytes from the start of one record to the next; 0: it reads no records.
+    pub(super) fn period(&self) -> u64 {
+        match &self.course {
+            Course::Strided { stride, .. } => stride.period(),
+            Course::Dense { period, .. } => *period,
+            Course::Unknown | Course::Forward { .. } => 0,
+        }
+    }
+
+    /// Whether it is here: where it tripped last, or, if it goes backward, farther on in the record that begins there.
+    pub(super) fn is_at(&self, position: u64) -> bool {
+        let record = match &self.course {
+            Course::Dense { is_backward: true, period } => *period,
+            Course::Strided { stride, .. } if stride.is_backward => stride.longest(),
+            _ => PAGE,
+        };
+        (self.last..self.last.saturating_add(record)).contains(&position)
+    }
+
+    /// It is learned anew from here on, where a fault opened so much.
+    pub(super) fn forget(&mut self, position: u64, room: u64) {
+        (self.course, self.windows, self.first) = (Course::Unknown, None, position);
+        (self.pace, self.spread, self.made_up) = (Pace::default(), 0, 0);
+        self.learning = Learning::begin(position, room, None);
+    }
+
+    /// Whether it goes by stops where it has been before.
+    pub(super) fn is_again(&self) -> bool {
+        matches!(self.course, Course::Strided { is_again: true, .. })
+    }
+
+    /// Whether it is told where to stop: it has been here before, or soon comes to where it has.
+    pub(super) fn stops(&self, length: u64) -> bool {
+        let Course::Strided { stride, is_again, .. } = &self.course else { return false };
+        let soon = || self.windows.as_ref().is_some_and(|windows| windows.next_end() >= length);
+        *is_again || !stride.is_vague() && soon()
     }
 
     /// Of the bytes that it passes, those that it reads.
@@ -133,6 +181,7 @@ impl Streams {
         let room = if is_long { self.distance } else { self.room_after(position) };
         let is_random = self.advised.is_random(self.plan.offset(position));
         let (mut is_lost, mut leaves_nothing_out) = (false, false);
+        let stops = self.streams[index].stops(self.plan.length());
         let stream = &mut self.streams[index];
         let ahead = stream.last.abs_diff(position);
         match &mut stream.course {
@@ -161,7 +210,12 @@ impl Streams {
                 }
                 is_lost = *misses >= if stream.spread > 0 { MISSES_IN_TURNS } else { MISSES };
             }
-            Course::Strided { stride, asked, misses, probe } => {
+            Course::Strided { stride, starts, asked, misses, probe, is_again } => {
+                let is_known = *is_again && starts.surround(position);
+                if is_known {
+                    *stride = stride.near(position, starts);
+                }
+                let at_checkpoint = at_checkpoint || stops && stride.is_stop(position);
                 if let Some(probe) = probe.take_if(|probe| probe.at <= position) {
                     stride.learn(&probe, position);
                 }
@@ -169,10 +223,20 @@ impl Streams {
                 let fewer = if at_checkpoint { misses.saturating_sub(1) } else { 0 };
                 match stride.place(position) {
                     Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = fewer,
+                    Place::Start { records, deviation } if *is_again && !stride.may_begin(records, deviation) => {}
                     Place::Start { records, deviation } => {
                         *misses = fewer;
-                        stride.meet(position, records, deviation);
-                        if asked.lacks(position)
+                        if !is_known {
+                            starts.add(position);
+                            if *is_again {
+                                // The mean is that of the first pass, which came here from elsewhere.
+                                *stride = stride.near(position, starts);
+                            } else {
+                                stride.meet(position, records, deviation);
+                            }
+                        }
+                        if !is_known
+                            && asked.lacks(position)
                             && let Some(windows) = &stream.windows
                         {
                             let length = self.plan.length();
@@ -186,8 +250,10 @@ impl Streams {
                         }
                     }
                     Place::Inside if at_checkpoint => *misses = fewer,
+                    Place::Inside if *is_again => {}
                     Place::Inside => *misses += 1,
-                    Place::Gap if at_checkpoint => {
+                    // A tree's pages, which lie there, are sentinels, too.
+                    Place::Gap if at_checkpoint && !*is_again => {
                         *misses += 2;
                         leaves_nothing_out = *misses >= MISSES && !stride.is_backward;
                     }
@@ -209,18 +275,25 @@ impl Streams {
         }
     }
 
-    /// From a page to the end of the step that a fault there opens.
+    /// From a page to the end of what a fault there opens, at most: a step; where the handler takes an order for known, up to its
+    /// next checkpoint.
     pub(super) fn room_after(&self, position: u64) -> u64 {
-        STEP - self.past_grid(position, STEP)
+        let offset = self.plan.offset(position);
+        let step = STEP - self.past_grid(position, STEP);
+        if self.thresholds().any(|told| told.known.contains(&offset)) {
+            let from = position + STEP.min(self.distance) - 1;
+            (from + self.distance - self.past_grid(from, self.distance)).saturating_sub(position).max(step)
+        } else {
+            step
+        }
     }
 
     /// The stream does not go as it went.
     pub(super) fn learn_anew(&mut self, index: usize, position: u64, decision: &mut Decision) {
         let room = self.room_after(position);
+        self.remember(index);
         let stream = &mut self.streams[index];
         decision.over.push(stream.id);
-        (stream.course, stream.windows, stream.first) = (Course::Unknown, None, position);
-        (stream.pace, stream.spread, stream.made_up) = (Pace::default(), 0, 0);
-        stream.learning = Learning::begin(position, room, None);
+        stream.forget(position, room);
     }
 }

@@ -16,7 +16,7 @@ const SKIP: u64 = 1 << 20;
 const LEAPS: u64 = 4;
 
 /// Trips that were made before a change of the spacing are heard of so shortly after it, all at once.
-const AT_ONCE: Duration = Duration::from_millis(5);
+pub(super) const AT_ONCE: Duration = Duration::from_millis(5);
 
 /// The first trips in small steps may have been made before the reader was told of it.
 const UNTOLD: u32 = STEPS;
@@ -27,7 +27,7 @@ impl Streams {
     pub(super) fn is_expected(&self, stream: &Stream, position: u64) -> bool {
         let backward = stream.is_backward();
         let ahead = if backward { stream.last.checked_sub(position) } else { position.checked_sub(stream.last) };
-        let Some(ahead) = ahead else { return false };
+        let Some(ahead) = ahead else { return stream.is_at(position) };
         let spacing = self.spacing(stream);
         let leaps = ahead <= LEAPS * spacing;
         match &stream.course {
@@ -38,12 +38,20 @@ impl Streams {
                     || leaps && self.is_untold(stream, position)
                     || (stream.learning.has_run_long() && ahead <= SKIP)
             }
-            Course::Forward { .. } | Course::Dense { is_backward: false } => {
+            Course::Forward { .. } | Course::Dense { is_backward: false, .. } => {
                 // It may not have been told of a finer grid.
                 let farthest = self.to_checkpoint_on(stream, spacing);
                 ahead <= farthest + stream.spread.clamp(SKIP, REACH) || (leaps && self.is_checkpoint(position))
             }
-            Course::Dense { is_backward: true } => ahead <= spacing + SKIP || leaps && self.is_checkpoint(position),
+            Course::Dense { is_backward: true, .. } => {
+                // There the page or the step before a point of the grid is protected.
+                let is_on_grid = || [PAGE, STEP].iter().any(|width| self.is_on_any_grid(position + width));
+                ahead <= spacing + SKIP || leaps && (is_on_grid() || self.is_checkpoint(position))
+            }
+            Course::Strided { stride, starts, is_again: true, .. } if ahead > LEAPS * spacing.max(stride.period()) => {
+                // Where nothing of it was heard for a while.
+                ahead <= self.leap() && stride.near(position, starts).is_exact(position)
+            }
             Course::Strided { stride, .. } => {
                 let near = ahead <= LEAPS * spacing.max(stride.period());
                 near && (stride.place(position) != Place::Gap || self.is_checkpoint(position))
@@ -54,7 +62,8 @@ impl Streams {
 
     /// At most so far are checkpoints of the grid apart ahead of a stream.
     pub(super) fn spacing(&self, stream: &Stream) -> u64 {
-        stream.spacings.iter().copied().fold(self.distance, u64::max)
+        let before = if self.since_change < AT_ONCE { self.before_change } else { 0 };
+        stream.spacings.iter().copied().fold(self.distance.max(before), u64::max)
     }
 
     /// From a stream that goes forward to its next checkpoint.

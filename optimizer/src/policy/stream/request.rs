@@ -17,6 +17,7 @@ impl Streams {
         let is_random = |position| self.advised.is_random(self.plan.offset(position));
         let (may_be_random, has_shown_itself) =
             (is_random(self.streams[index].last), is_random(self.streams[index].first));
+        let told = self.told_before_threshold(index);
         let stream = &mut self.streams[index];
         let run = stream.last.abs_diff(stream.first);
         if run >= LONG {
@@ -38,7 +39,7 @@ impl Streams {
             windows.resize(size, self.storage.in_transit(), share);
         }
         // A trip is a page, and a threshold may lie within it.
-        let part = windows.reach(start + PAGE - 1)?;
+        let part = windows.reach((start + PAGE - 1).max(told))?;
         debug_assert_eq!(part.start, requested);
         if self.is_distance_auto
             && let Some(pace) = stream.pace.bytes_per_second()
@@ -50,6 +51,10 @@ impl Streams {
         }
         let part = if backward { length - part.end..length - part.start } else { part };
         let pieces = match &mut stream.course {
+            Course::Strided { stride, starts, asked, is_again: true, .. } => {
+                let first = if backward { part.end } else { part.start };
+                asked.extents(&stride.near(first, starts), part)
+            }
             Course::Strided { stride, asked, .. } => asked.extents(stride, part),
             _ if backward => backward_pieces(part, self.storage.chunk),
             _ => vec![part],
