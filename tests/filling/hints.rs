@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-/// Does what the second argument says and prints the answers; waits for a line, and does what the third says.
+/// Does what each argument after the first says and prints the answers; after each but the last, waits for a line.
 const READER: &str = r#"
 import ctypes, mmap, os, sys, zlib
 MIB = 1 << 20
@@ -35,17 +35,19 @@ def read(start, end):
         data[page]
 
 exec(sys.argv[2])
-print('said', flush=True)
-if sys.stdin.readline():
-    exec(sys.argv[3])
+for part in sys.argv[3:]:
+    print('said', flush=True)
+    if not sys.stdin.readline():
+        break
+    exec(part)
 "#;
 
 const MIB: u64 = 1 << 20;
 const SIZE: u64 = 64 * MIB;
 
-fn reader(file: OsString, says: &str, then: &str) -> Program {
+fn reader<const PARTS: usize>(file: OsString, parts: [&str; PARTS]) -> Program {
     let words = ["/usr/bin/python3", "-c", READER].map(OsString::from);
-    Program::new(words.into_iter().chain([file, says.into(), then.into()]))
+    Program::new(words.into_iter().chain([file]).chain(parts.map(OsString::from)))
 }
 
 fn slow() -> (SlowStorage, OsString) {
@@ -70,23 +72,26 @@ fn assert_fetched(storage: &SlowStorage, most: u64) {
     assert!(fetched.is_none_or(|fetched| fetched <= most), "{fetched:?} instead of {most}");
 }
 
-/// Runs a reader in two parts, with a look at the storage in between. The answer is what it prints in the second part, and the
-/// report.
-fn run(
+/// Runs a reader in parts, with a look at the storage after each but the last. The answer is what it prints in the last part,
+/// and the report.
+fn run<const PARTS: usize>(
     storage: &SlowStorage,
     file: OsString,
-    [says, then]: [&str; 2],
+    parts: [&str; PARTS],
     options: &[&str],
-    meanwhile: impl Fn(),
+    meanwhile: impl Fn(usize),
 ) -> (Vec<String>, Report) {
-    let (mut command, report) = reader(file, says, then).command(options);
+    let (mut command, report) = reader(file, parts).command(options);
     let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut input = running.stdin.take().unwrap();
     let mut lines = BufReader::new(running.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line == "said"), "{says}");
-    meanwhile();
-    running.stdin.take().unwrap().write_all(b"\n").expect("the reader listens");
+    for part in 0..PARTS - 1 {
+        assert!(lines.any(|line| line == "said"), "{}", parts[part]);
+        meanwhile(part);
+        input.write_all(b"\n").expect("the reader listens");
+    }
     let printed = lines.collect();
-    assert!(running.wait().unwrap().success(), "{says}");
+    assert!(running.wait().unwrap().success(), "{parts:?}");
     assert_fetched(storage, SIZE * 101 / 100);
     (printed, report.read())
 }
@@ -95,7 +100,7 @@ fn run(
 fn fetches(says: &str, bytes: u64) {
     for method in METHODS {
         let (storage, file) = slow();
-        let (printed, report) = run(&storage, file, [says, "print(zlib.crc32(data))"], &[method], || {
+        let (printed, report) = run(&storage, file, [says, "print(zlib.crc32(data))"], &[method], |_| {
             wait_for("what was asked for", || has_fetched(&storage, bytes));
             assert_fetched(&storage, bytes + 2 * MIB);
         });
@@ -121,7 +126,7 @@ fn a_populated_mapping_is_fetched_by_the_optimizer() {
 #[test]
 fn a_populated_mapping_is_not_waited_for() {
     let (storage, file) = slow_at("--bandwidth=20M");
-    let (_, report) = run(&storage, file, ["data = mapped(mmap.MAP_POPULATE)", "pass"], &[], || {
+    let (_, report) = run(&storage, file, ["data = mapped(mmap.MAP_POPULATE)", "pass"], &[], |_| {
         assert_fetched(&storage, SIZE / 2);
         wait_for("the optimizer", || has_fetched(&storage, MIB));
     });
@@ -136,14 +141,14 @@ fn a_mapping_that_is_not_ours_is_populated() {
         let options: Vec<String> =
             options.iter().map(|o| o.replace("flat-64M:", &format!("{}:", file.display()))).collect();
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let (left, _) = reader(file, "data = mapped(mmap.MAP_POPULATE)", "").under(&options);
+        let (left, _) = reader(file, ["data = mapped(mmap.MAP_POPULATE)"]).under(&options);
         assert!(left.status.success(), "{left:?}");
         assert!(has_fetched(&storage, SIZE), "{options:?}");
     }
     // One of which we find out that it is not ours when it has been made.
     let (storage, file) = slow();
     let says = "file = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT); data = mapped(mmap.MAP_POPULATE)";
-    let (left, report) = reader(file, says, "").under(&[]);
+    let (left, report) = reader(file, [says]).under(&[]);
     assert!(left.status.success(), "{left:?}");
     assert!(report.text().contains("bypasses the page cache"), "{:#}", report.0);
     assert!(has_fetched(&storage, SIZE));
@@ -194,7 +199,7 @@ fn sequential_readers_have_nothing_to_show_first() {
     // Said of the file before it is mapped.
     let (storage, file) = slow();
     let says = "os.posix_fadvise(file, 0, 0, os.POSIX_FADV_SEQUENTIAL); data = mapped(); data[0]";
-    let (_, report) = run(&storage, file, [says, "read(0, size)"], &[], || {
+    let (_, report) = run(&storage, file, [says, "read(0, size)"], &[], |_| {
         wait_for("the first window", || has_fetched(&storage, MIB));
     });
     assert_eq!(faults(&report), Some(1), "{:#}", report.0);
@@ -214,13 +219,19 @@ fn nothing_is_fetched_for_random_access() {
 }
 
 /// Bytes requested for a reader that goes forward, says this, and goes a little further: up to behind the place at which the
-/// largest window is requested.
+/// largest window is requested. Again and again it asks for a MiB far ahead, and waits for that: by then the optimizer has
+/// dealt with all before, and is not outrun.
 fn requested_if_said(says: &str) -> u64 {
     let (storage, file) = slow();
-    let then = format!("{says}; read(12 * MIB + 4096, 13 * MIB + MIB // 2)");
-    let options = ["--size=50M", "--distance=512K"];
-    let (_, report) = run(&storage, file, ["data = mapped(); read(0, 12 * MIB + 4096)", &then], &options, || {
-        wait_for("the windows before", || has_fetched(&storage, 21 * MIB));
+    let says = format!("{says}; data.madvise(mmap.MADV_WILLNEED, 40 * MIB, MIB)");
+    let further = |start: u64| {
+        let asked = 41 + 2 * (start - 12 * MIB) / MIB;
+        format!("read({start} + 4096, {start} + MIB // 2 + 4096); data.madvise(mmap.MADV_WILLNEED, {asked} * MIB, MIB)")
+    };
+    let [first, second, third] = [12 * MIB, 12 * MIB + MIB / 2, 13 * MIB].map(further);
+    let parts = ["data = mapped(); read(0, 12 * MIB + 4096)", &says, &first, &second, &third, "pass"];
+    let (_, report) = run(&storage, file, parts, &["--size=50M", "--distance=512K"], |part| {
+        wait_for("what is requested", || has_fetched(&storage, (21 + part as u64) * MIB));
     });
     report.of_file("requested")
 }
@@ -235,7 +246,8 @@ fn random_ends_what_is_fetched_ahead_until_it_is_taken_back() {
     let elsewhere = requested_if_said("data.madvise(mmap.MADV_RANDOM, 60 * MIB, 4 * MIB)");
     assert!(elsewhere >= requested + 30 * MIB, "{requested} and {elsewhere}");
     let file = "os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)";
-    assert_eq!(requested_if_said(file), requested);
+    let of_file = requested_if_said(file);
+    assert!(of_file < requested + 10 * MIB, "{requested} and {of_file}");
 }
 
 /// A forked child knows what its parent has said of the order.
@@ -251,7 +263,7 @@ if child == 0:
     os._exit(0)
 os.waitpid(child, 0)
 ";
-        let (_, report) = run(&storage, file, [&says, then], &[], || {});
+        let (_, report) = run(&storage, file, [&says, then], &[], |_| {});
         assert_eq!(faults(&report), Some(expected), "{says}: {:#}", report.0);
     }
 }
@@ -286,7 +298,7 @@ print(zlib.crc32(private))
 anonymous = mmap.mmap(-1, MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
 print(zlib.crc32(anonymous))
 ";
-    let program = reader(flat_file(64).into_os_string(), says, "");
+    let program = reader(flat_file(64).into_os_string(), [says]);
     for method in METHODS {
         make_cold(&scratch().join("flat-64M"));
         let report = program.must_not_notice(&[method]);
