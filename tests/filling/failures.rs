@@ -44,7 +44,7 @@ fn an_error_in_the_window_ahead_is_not_the_readers() {
 
 #[test]
 fn a_short_read_in_the_window_ahead_is_not_the_readers() {
-    let Some(report) = first_half_with(&["short@40M"], &[]) else { return };
+    let Some(report) = first_half_with(&["short@40M"], &["--engine=pread"]) else { return };
     assert!(report.contains("reading"), "{report}");
 }
 

@@ -32,9 +32,13 @@ impl Terminal {
         let screen = File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).unwrap();
         let end = || Stdio::from(screen.try_clone().unwrap());
         command.stdin(end()).stdout(end()).stderr(end());
-        // SAFETY: both are system calls; the new session takes the terminal at descriptor 0.
+        // SAFETY: all are system calls; the new session takes the terminal at descriptor 0.
         unsafe {
             command.pre_exec(|| {
+                // A shell's background job, as these tests may be, ignores what keys send, and a login shell's does not.
+                for signal in [libc::SIGINT, libc::SIGQUIT] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 setsid()?;
                 nix::Error::result(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
                 Ok(())

@@ -11,7 +11,8 @@ use super::restarts::{self, Restarts};
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the optimizer was started anew {} times in a row and died within {} s each time; the program ran on alone",
+    "the optimizer was started anew {} times in a row, and each time it did not start or died within {} s; the program ran on \
+     alone",
     restarts::MOST,
     restarts::LASTING.as_secs()
 )]
