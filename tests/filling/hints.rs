@@ -85,8 +85,8 @@ fn run<const PARTS: usize>(
     let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut input = running.stdin.take().unwrap();
     let mut lines = BufReader::new(running.stdout.take().unwrap()).lines().map_while(Result::ok);
-    for part in 0..PARTS - 1 {
-        assert!(lines.any(|line| line == "said"), "{}", parts[part]);
+    for (part, told) in parts.iter().enumerate().take(PARTS - 1) {
+        assert!(lines.any(|line| line == "said"), "{told}");
         meanwhile(part);
         input.write_all(b"\n").expect("the reader listens");
     }
