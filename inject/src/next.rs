@@ -24,13 +24,14 @@ static DLSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 const VERSION: &CStr = c"GLIBC_2.34";
 
 /// Functions that were other ones once, and the version of those that programs are linked to. For `RTLD_NEXT` glibc 2.34 and
-/// 2.35 give the first (bug 14932): a `realpath` that has no room of its own, a `posix_spawn` that has scripts run by sh.
+/// 2.35 give the first (bug 14932): a `realpath` that has no room of its own, a `posix_spawn` that has scripts run by sh, timers whose names are numbers.
 #[cfg(target_arch = "x86_64")]
-const CHANGED: [([u8; 13], [u8; 11]); 5] = [
+const CHANGED: [([u8; 13], [u8; 11]); 6] = [
     (*b"realpath\0\0\0\0\0", *b"GLIBC_2.3\0\0"),
     (*b"posix_spawn\0\0", *b"GLIBC_2.15\0"),
     (*b"posix_spawnp\0", *b"GLIBC_2.15\0"),
     (*b"lio_listio\0\0\0", *b"GLIBC_2.4\0\0"),
+    (*b"timer_create\0", *b"GLIBC_2.34\0"),
     (*b"lio_listio64\0", *b"GLIBC_2.4\0\0"),
 ];
 
@@ -230,6 +231,7 @@ mod tests {
             libc::posix_spawn as *const () as *mut c_void,
             libc::posix_spawnp as *const () as *mut c_void,
             libc::lio_listio as *const () as *mut c_void,
+            libc::timer_create as *const () as *mut c_void,
         ];
         for ((name, _), linked) in CHANGED.iter().zip(linked.map(NonNull::new)) {
             let name = CStr::from_bytes_until_nul(name).unwrap();

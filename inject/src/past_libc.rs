@@ -6,13 +6,17 @@
 
 use crate::handler::disposition;
 use crate::interpose::memory::preserving_errno;
-use crate::{arming, fork_gate, handover, settings, sys, valgrind};
+use crate::{arming, fork_gate, handover, registry, settings, sys, valgrind};
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use precache_contract::segment::Refusal;
 
-/// The reason seen so far, as a [`Refusal`]'s number plus one; 0: none.
+/// The reasons seen so far, a bit for each: a forked child may be rid of one and not of another.
 static SEEN: AtomicU32 = AtomicU32::new(0);
+
+const fn bit(why: Refusal) -> u32 {
+    1 << why as u32
+}
 
 /// Descriptors that are looked through for an open device.
 const DESCRIPTORS: c_int = 256;
@@ -28,7 +32,7 @@ const RINGS: &[u8] = b"liburing";
 
 /// Why this process is not armed, as far as its calls have told.
 pub fn seen() -> Option<Refusal> {
-    Refusal::ALL.get(SEEN.load(SeqCst).checked_sub(1)? as usize).copied()
+    Refusal::ALL.get(SEEN.load(SeqCst).trailing_zeros() as usize).copied()
 }
 
 /// Why this process is not armed, if it makes such calls, or does not go on after faults. Not for signal context.
@@ -46,6 +50,34 @@ pub fn reason() -> Option<Refusal> {
     (objects.has_driver && device_is_open()).then_some(Refusal::PinningDevice)
 }
 
+/// Objects that the loader had loaded so far, when they were looked at last (`dlpi_adds`).
+static LOADED: AtomicU64 = AtomicU64::new(0);
+
+/// Looks at what has been loaded since, if anything is armed. Not for signal context, nor in a forked child (`of_process`).
+pub fn look_again() {
+    if registry::is_empty() || IS_CHILD.load(Acquire) {
+        return;
+    }
+    let mut loaded = 0u64;
+    let shut = fork_gate::Shut::begin();
+    // SAFETY: `count` takes `loaded` for what it is, and keeps no pointer.
+    unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut loaded).cast()) };
+    drop(shut);
+    if LOADED.swap(loaded, AcqRel) != loaded
+        && let Some(why) = reason()
+    {
+        note(why);
+    }
+}
+
+/// # Safety
+/// For dl_iterate_phdr(3), with a `u64` as `data`.
+unsafe extern "C" fn count(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the caller's promise. It is the same for each object: the first one is enough.
+    unsafe { *data.cast::<u64>() = (*info).dlpi_adds };
+    1
+}
+
 /// The program has begun to do such things: what is armed is let go of, and nothing is armed any more.
 pub fn note(why: Refusal) {
     if cfg!(feature = "sabotage-raw-calls-unnoticed") {
@@ -53,7 +85,7 @@ pub fn note(why: Refusal) {
     }
     // What a forked child has seen itself is not taken for its parent's.
     arming::settle_inheritance();
-    if SEEN.compare_exchange(0, why as u32 + 1, SeqCst, Relaxed).is_ok() {
+    if SEEN.fetch_or(bit(why), SeqCst) == 0 {
         // Nothing stays registered: what such calls unmap nobody notices.
         drop(arming::let_go(0, usize::MAX, Some(why)));
     }
@@ -71,13 +103,13 @@ pub fn filtered(call: &dyn Fn() -> isize) -> isize {
         // Afterwards there is only memory to say by why nothing is armed.
         let _ = handover::connect(&fork_gate::Shut::begin());
     }
-    let before = SEEN.swap(Refusal::Filtered as u32 + 1, SeqCst);
+    let before = SEEN.fetch_or(bit(Refusal::Filtered), SeqCst);
     drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));
     // Nor would our handler get far with a fault of the program's.
     let withdrawn = disposition::Withdrawn::begin();
     let result = call();
     if result == -1 {
-        SEEN.store(before, Release);
+        SEEN.fetch_and(before | !bit(Refusal::Filtered), SeqCst);
         preserving_errno(|| drop(withdrawn));
     } else {
         core::mem::forget(withdrawn);
@@ -87,13 +119,13 @@ pub fn filtered(call: &dyn Fn() -> isize) -> isize {
 
 /// Whether system calls may be forbidden.
 pub fn is_filtered() -> bool {
-    SEEN.load(Acquire) == Refusal::Filtered as u32 + 1
+    SEEN.load(Acquire) & bit(Refusal::Filtered) != 0
 }
 
 /// In a forked child: a ring stays usable, but the device's memory and state do not come along.
 pub fn reset_after_fork() {
     IS_CHILD.store(true, Release);
-    let _ = SEEN.compare_exchange(Refusal::PinningDevice as u32 + 1, 0, AcqRel, Relaxed);
+    SEEN.fetch_and(!bit(Refusal::PinningDevice), AcqRel);
 }
 
 /// Whether the path is that of a device that pins.

@@ -1,5 +1,6 @@
 //! Calls by which the program limits what it may do from now on.
 
+use super::words::pass;
 use crate::{interpose, past_libc};
 use core::ffi::{c_int, c_ulong};
 
@@ -22,6 +23,10 @@ interpose! {
     fn prctl(operation: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
         let call = || unsafe { next(operation, a, b, c, d) };
-        if forbids_calls(operation, a) { past_libc::filtered(&|| call() as isize) as c_int } else { call() }
+        if forbids_calls(operation, a) {
+            return past_libc::filtered(&|| call() as isize) as c_int;
+        }
+        // A name may lie in an armed mapping.
+        pass(&NEXT, [operation as usize, a as usize, b as usize, c as usize, d as usize])
     }
 }

@@ -97,6 +97,8 @@ by_words! {
     fn utimensat(folder: c_int, path: *const c_char, times: *const c_void, flags: c_int) -> c_int;
     /// euidaccess(3).
     fn euidaccess(path: *const c_char, mode: c_int) -> c_int;
+    /// The same under another name.
+    fn eaccess(path: *const c_char, mode: c_int) -> c_int;
     /// readlink(2), as programs built with _FORTIFY_SOURCE call it.
     fn __readlink_chk(path: *const c_char, text: *mut c_char, length: usize, room: usize) -> isize;
     /// readlinkat(2), as they call it.

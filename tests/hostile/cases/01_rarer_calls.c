@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/sem.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
@@ -342,6 +343,12 @@ static void rarer_structures(void)
 	int timer = timerfd_create(CLOCK_MONOTONIC, 0);
 	expect("timerfd_settime", timerfd_settime(timer, 0, (void *)put(&once, sizeof once), NULL), 0);
 	expect("timerfd_settime", timerfd_settime(timer, 0, &once, before = (void *)room()), 0), expect("old", before->it_value.tv_sec > 0, 1);
+	char *text;
+	expect("prctl", prctl(PR_SET_NAME, put("named", 6)), 0), expect("name", prctl(PR_GET_NAME, text = (void *)room()), 0);
+	expect("named", !strcmp(text, "named"), 1);
+	sigset_t *blocked = (void *)room();
+	expect("sigprocmask", sigprocmask(SIG_SETMASK, NULL, blocked), 0), expect("SIGINT", sigismember(blocked, SIGINT), 0);
+	expect("pthread_sigmask", pthread_sigmask(SIG_SETMASK, NULL, blocked = (void *)room()), 0);
 	struct utsname *names;
 	expect("uname", uname(names = (void *)room()), 0), expect("Linux", !strcmp(names->sysname, "Linux"), 1);
 	struct statfs *system;

@@ -19,6 +19,8 @@ static void handler(int signal)
 	caught = signal;
 	if (signal == SIGSEGV)
 		siglongjmp(out, 1);
+	/* Also while SIGSEGV is blocked. */
+	read_on(4 * MIB);
 }
 
 int main(int count, char **arguments)
@@ -28,7 +30,7 @@ int main(int count, char **arguments)
 	read_on(2 * MIB);
 	int signals[] = { SIGUSR1, SIGSEGV };
 	for (int i = 0; i < 2; i++) {
-		struct vector wanted = { handler, 1 << (SIGUSR2 - 1), 2 }, old = { 0 };
+		struct vector wanted = { handler, 1 << (SIGUSR2 - 1) | 1 << (SIGSEGV - 1), 2 }, old = { 0 };
 		int set = old_sigvec(signals[i], &wanted, NULL), told = old_sigvec(signals[i], NULL, &old);
 		printf("%d %d: %d, mask %x, flags %d\n", set, told, old.handler == handler, old.mask, old.flags);
 		if (!sigsetjmp(out, 1))
@@ -38,5 +40,7 @@ int main(int count, char **arguments)
 	}
 	rendezvous();
 	read_on(10 * MIB);
+	int bad = old_sigvec(99, NULL, NULL);
+	printf("%d, errno %d\n", bad, errno);
 	return 0;
 }

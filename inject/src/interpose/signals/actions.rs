@@ -125,7 +125,7 @@ interpose! {
     }
 }
 
-/// Sets a handler of SIGSEGV or SIGSTKFLT for one of the historic calls; the answer is the one before, or `SIG_ERR`.
+/// Sets a handler for one of the historic calls; the answer is the one before, or `SIG_ERR`.
 #[inline(never)] // One copy is enough for all who call this.
 fn set_simple(signal: c_int, handler: Handler, flags: c_int, mask: SignalSet) -> Handler {
     if handler == libc::SIG_ERR {
@@ -191,7 +191,7 @@ set_handler! {
 fn set_or_hold(signal: c_int, handler: Handler) -> Handler {
     let hold = handler == SIG_HOLD;
     let old = match hold {
-        true => current(signal).handler,
+        true => current(signal).map_or(libc::SIG_ERR, |action| action.handler),
         false => set_simple(signal, handler, 0, 0),
     };
     if old == libc::SIG_ERR {
@@ -246,13 +246,13 @@ const SV_INTERRUPT: c_int = 2;
 interpose! {
     /// `sigvec` of 4.2BSD, which glibc keeps for old programs.
     fn sigvec(signal: c_int, vector: *const Sigvec, old: *mut Sigvec) -> c_int; missing -1; |next| {
-        if !ours(signal) {
+        if !is_served() {
             // SAFETY: the program's own call.
             return unsafe { next(signal, vector, old) };
         }
         // SAFETY: null or valid vectors, as the call demands.
         let (wanted, old) = unsafe { (vector.as_ref(), old.as_mut()) };
-        let before = current(signal);
+        let Some(before) = current(signal) else { return -1 };
         if let Some(wanted) = wanted {
             let restart = if wanted.flags & SV_INTERRUPT == 0 { libc::SA_RESTART } else { 0 };
             let flags = VEC_FLAGS.iter().filter(|(vec, _)| wanted.flags & vec != 0).fold(restart, |all, (_, flag)| all | flag);
@@ -273,11 +273,9 @@ interpose! {
     }
 }
 
-fn current(signal: c_int) -> Action {
+fn current(signal: c_int) -> Option<Action> {
     let mut now = to_libc(Action::default());
-    if let Some(next) = next::sigaction() {
-        // SAFETY: null asks only (sigaction(2)).
-        unsafe { change(next, signal, core::ptr::null(), &mut now) };
-    }
-    from_libc(&now)
+    let next = next::sigaction()?;
+    // SAFETY: null asks only (sigaction(2)).
+    (unsafe { change(next, signal, core::ptr::null(), &mut now) } == 0).then(|| from_libc(&now))
 }

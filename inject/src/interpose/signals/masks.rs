@@ -2,6 +2,8 @@
 
 use super::{changed, full_set, instead_of, is_served, ours, reveal};
 use crate::handler::stand_in;
+use crate::interpose::words::pass;
+use crate::next::Next;
 use crate::sys::{SignalSet, bit};
 use crate::{interpose, peek};
 use core::ffi::c_int;
@@ -12,16 +14,15 @@ pub fn change(how: c_int, signal: c_int) -> SignalSet {
     stand_in::change_mask(how, bit(signal))
 }
 
-type SetMask = unsafe extern "C" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
-
 /// # Safety
 /// As for sigprocmask(2).
 #[inline(never)] // One copy is enough for both.
-unsafe fn set_mask(next: SetMask, how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
-    // SAFETY: the program's own call, with its sets, or one like it.
+unsafe fn set_mask(next: &'static Next, how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+    // SAFETY: the program's own sets.
     unsafe {
         let inner = instead_of(set, |program| stand_in::change_form(how, program));
-        let result = next(how, inner.as_ref().map_or(set, core::ptr::from_ref), old);
+        // What the kernel fills may lie in an armed mapping.
+        let result = pass(next, [how as usize, inner.as_ref().map_or(set, core::ptr::from_ref) as usize, old as usize]);
         if result == 0 {
             reveal(old);
         }
@@ -30,22 +31,25 @@ unsafe fn set_mask(next: SetMask, how: c_int, set: *const libc::sigset_t, old: *
 }
 
 macro_rules! set_mask {
-    ($($(#[$doc:meta])* fn $name:ident, missing $missing:expr;)*) => {$(
-        interpose! {
-            $(#[$doc])*
-            fn $name(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int; missing $missing; |next| {
-                // SAFETY: the program's own call.
-                unsafe { set_mask(next, how, set, old) }
-            }
+    ($($(#[$doc:meta])* fn $name:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+            crate::next_of!($name);
+            // SAFETY: the program's own call.
+            unsafe { set_mask(&NEXT, how, set, old) }
         }
     )*};
 }
 
 set_mask! {
     /// sigprocmask(2).
-    fn sigprocmask, missing -1;
-    /// pthread_sigmask(3).
-    fn pthread_sigmask, missing libc::EINVAL;
+    fn sigprocmask;
+    /// pthread_sigmask(3). It answers with an error number.
+    fn pthread_sigmask;
 }
 
 macro_rules! one_signal {

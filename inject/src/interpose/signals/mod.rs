@@ -5,6 +5,8 @@ pub mod attributes;
 pub mod masks;
 #[cfg(target_arch = "x86_64")]
 pub mod numbers;
+#[cfg(target_arch = "x86_64")]
+pub mod timers;
 pub mod waits;
 
 use crate::handler::stand_in;
