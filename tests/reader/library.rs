@@ -39,7 +39,7 @@ fn only_interposers_are_exported() {
     let (_home, library) = unpacked();
     let interposers = names(
         "mmap mmap64 munmap mremap mprotect pkey_mprotect remap_file_pages shmat madvise process_madvise posix_madvise posix_fadvise posix_fadvise64 readahead mlock mlock2 mlockall
-         sigaction __sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore siginterrupt sigvec
+         sigaction __sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore siginterrupt sigvec timer_create
          sigprocmask pthread_sigmask sighold sigrelse sigblock sigsetmask siggetmask
          ppoll __ppoll_chk pselect epoll_pwait epoll_pwait2 sigsuspend __sigsuspend sigpause __sigpause __xpg_sigpause
          pthread_attr_setsigmask_np pthread_attr_getsigmask_np
@@ -64,7 +64,7 @@ fn only_interposers_are_exported() {
          dlopen dlmopen dlsym
          fopen fopen64 stat stat64 lstat lstat64 fstatat fstatat64 statx __xstat __xstat64 __lxstat __lxstat64 __fxstatat
          __fxstatat64 statfs statfs64 statvfs statvfs64 access faccessat opendir chdir readlink readlinkat realpath __realpath_chk creat creat64
-         mkdir mkdirat unlink unlinkat rmdir truncate truncate64 chmod remove fchmodat chown lchown fchownat utime utimes utimensat euidaccess
+         mkdir mkdirat unlink unlinkat rmdir truncate truncate64 chmod remove fchmodat chown lchown fchownat utime utimes utimensat eaccess euidaccess
          __readlink_chk __readlinkat_chk rename renameat renameat2 link linkat symlink symlinkat mkfifo freopen freopen64
          open open64 openat openat64 __open __open64 __open_2 __open64_2 __openat_2 __openat64_2",
     );
