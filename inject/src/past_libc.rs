@@ -6,7 +6,7 @@
 
 use crate::handler::disposition;
 use crate::interpose::memory::preserving_errno;
-use crate::{arming, fork_gate, handover, registry, settings, sys, valgrind};
+use crate::{arming, fork_gate, handover, owner, registry, settings, sys, valgrind};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use precache_contract::segment::Refusal;
@@ -53,9 +53,10 @@ pub fn reason() -> Option<Refusal> {
 /// Objects that the loader had loaded so far, when they were looked at last (`dlpi_adds`).
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
-/// Looks at what has been loaded since, if anything is armed. Not for signal context, nor in a forked child (`of_process`).
+/// Looks at what has been loaded since, if anything is armed. Not for signal context, nor in a forked child, whether it has
+/// adopted what it inherited or not (`of_process`).
 pub fn look_again() {
-    if registry::is_empty() || IS_CHILD.load(Acquire) {
+    if registry::is_empty() || IS_CHILD.load(Acquire) || !owner::is_settled() {
         return;
     }
     let mut loaded = 0u64;
@@ -63,10 +64,11 @@ pub fn look_again() {
     // SAFETY: `count` takes `loaded` for what it is, and keeps no pointer.
     unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut loaded).cast()) };
     drop(shut);
-    if LOADED.swap(loaded, AcqRel) != loaded
-        && let Some(why) = reason()
-    {
-        note(why);
+    if LOADED.load(Acquire) != loaded {
+        if let Some(why) = reason() {
+            note(why);
+        }
+        LOADED.store(loaded, Release);
     }
 }
 

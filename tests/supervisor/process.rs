@@ -6,8 +6,6 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use precache_tests::storage::lacking;
-
 use crate::stage::{Running, children, quietly, state, until};
 
 #[test]
@@ -20,20 +18,6 @@ fn the_program_dies_with_a_killed_supervisor() {
     for (pid, name) in family {
         until(&format!("{name} dies too"), || state(pid).is_none());
     }
-}
-
-/// The kernel takes the wish to die with the parent from who changes its user (PR_SET_PDEATHSIG(2const)).
-#[test]
-fn a_program_that_has_changed_its_user_dies_too() {
-    if !nix::unistd::geteuid().is_root() {
-        return lacking("right to change the user");
-    }
-    let script = "import os, time; os.setuid(65534); print(os.getpid(), flush=True); time.sleep(1000)";
-    let mut running = Running::start(&mut quietly(["/usr/bin/python3", "-c", script]));
-    let program = running.line().trim().parse().expect("its pid");
-    kill(Pid::from_raw(running.pid()), Signal::SIGKILL).unwrap();
-    running.child.wait().unwrap();
-    until("the program dies too", || state(program).is_none());
 }
 
 #[test]

@@ -5,23 +5,20 @@
 //! blocked: what it got too was for the group. It stays there also when the program moves to a group of its own (a shell
 //! does), where the group's signals would not have reached the program without us either.
 //!
-//! It costs one fork of a small process, and nothing while no signal arrives. It holds no descriptors but its end of a
-//! socket, the signals' and the program's, and ends with the first. If that is because we have been killed, the program
-//! dies, too: also one that has changed its user since, from which the kernel takes the wish to die with us
-//! (PR_SET_PDEATHSIG(2const)).
+//! It costs one fork of a small process, and nothing while no signal arrives. It holds no descriptor but its end of a
+//! socket, and ends with that, or with us.
 
-use std::ffi::c_int;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 
 use super::signals::{Arrival, Inbox};
 
@@ -37,14 +34,14 @@ pub struct Sentry {
 impl Sentry {
     /// To be posted when the program's process exists and before the program does: a signal to the group that one of
     /// the two has missed is then merged with its double, or sent on.
-    pub fn post(inbox: &Inbox, program: Pid) -> io::Result<Self> {
+    pub fn post(inbox: &Inbox) -> io::Result<Self> {
         let (line, far_end) = UnixStream::pair()?;
         line.set_read_timeout(Some(PATIENCE))?;
-        let program = descriptor_of(program);
+        let supervisor = getpid();
         // SAFETY: the child only makes system calls in `stand`, and needs no lock that a thread held at the fork.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => Ok(Self { pid: child, line }),
-            ForkResult::Child => stand(inbox, &far_end, program.as_ref()),
+            ForkResult::Child => stand(supervisor, inbox, &far_end),
         }
     }
 
@@ -80,34 +77,17 @@ impl Drop for Sentry {
     }
 }
 
-/// The process, whatever its number comes to name; `None` before Linux 5.3.
-fn descriptor_of(process: Pid) -> Option<OwnedFd> {
-    // SAFETY: pidfd_open(2) takes two numbers and touches no memory.
-    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0) };
-    // SAFETY: a descriptor just opened, which nobody else has.
-    i32::try_from(number).ok().filter(|&number| number >= 0).map(|number| unsafe { OwnedFd::from_raw_fd(number) })
-}
-
 /// The sentry's life. It allocates nothing: the fork may have happened in the midst of another thread's allocation.
-fn stand(inbox: &Inbox, line: &UnixStream, program: Option<&OwnedFd>) -> ! {
+fn stand(supervisor: Pid, inbox: &Inbox, line: &UnixStream) -> ! {
+    let posted = prctl::set_pdeathsig(Signal::SIGKILL).is_ok() && getppid() == supervisor;
     // For those who look at the list of processes; nothing depends on it.
     let _ = prctl::set_name(c"precache-sentry");
-    let Kept { mut line, inbox, program } = keep_only(line, inbox, program);
-    while line.read_exact(&mut [0]).is_ok() && answer(&mut line, &inbox).is_ok() {}
-    // Who relieves a sentry kills it: this one has survived the supervisor.
-    if let Some(program) = program {
-        // SAFETY: pidfd_send_signal(2) reads nothing where no siginfo is given.
-        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, program, libc::SIGKILL, 0, 0) };
+    if posted {
+        let (mut line, inbox) = keep_only(line, inbox);
+        while line.read_exact(&mut [0]).is_ok() && answer(&mut line, &inbox).is_ok() {}
     }
     // SAFETY: _exit(2) runs none of the supervisor's exit handlers.
     unsafe { libc::_exit(0) }
-}
-
-/// What a sentry holds.
-struct Kept {
-    line: ManuallyDrop<File>,
-    inbox: ManuallyDrop<Inbox>,
-    program: Option<c_int>,
 }
 
 fn answer(line: &mut File, inbox: &Inbox) -> io::Result<()> {
@@ -117,23 +97,19 @@ fn answer(line: &mut File, inbox: &Inbox) -> io::Result<()> {
     line.write_all(&[0; Arrival::LENGTH])
 }
 
-/// Moves them to the lowest descriptors and closes all others: an end of a pipe must not live on in the sentry.
-fn keep_only(line: &UnixStream, inbox: &Inbox, program: Option<&OwnedFd>) -> Kept {
-    const LINE: c_int = 3;
-    const INBOX: c_int = 4;
-    const PROGRAM: c_int = 5;
-    // SAFETY: the copies at 10 and above come before anything is overwritten, whatever numbers they have. From here on this
-    // process uses no descriptor but those made here, which it never closes.
+/// Moves both to the lowest descriptors and closes all others: an end of a pipe must not live on in the sentry.
+fn keep_only(line: &UnixStream, inbox: &Inbox) -> (ManuallyDrop<File>, ManuallyDrop<Inbox>) {
+    const LINE: i32 = 3;
+    const INBOX: i32 = 4;
+    // SAFETY: the copies at 10 and 11 come before anything is overwritten, whatever numbers the two have. From here
+    // on this process uses no descriptor but those made here, which it never closes.
     unsafe {
         let line = libc::fcntl(line.as_raw_fd(), libc::F_DUPFD, 10);
         let inbox = libc::fcntl(inbox.as_fd().as_raw_fd(), libc::F_DUPFD, 10);
-        let program = program.map(|program| libc::fcntl(program.as_raw_fd(), libc::F_DUPFD, 10));
         libc::dup2(line, LINE);
         libc::dup2(inbox, INBOX);
-        let program = program.map(|program| libc::dup2(program, PROGRAM));
         libc::syscall(libc::SYS_close_range, 0, LINE - 1, 0);
-        libc::syscall(libc::SYS_close_range, program.unwrap_or(INBOX) + 1, libc::c_uint::MAX, 0);
-        let (line, inbox) = (File::from_raw_fd(LINE), Inbox::from_raw_fd(INBOX));
-        Kept { line: ManuallyDrop::new(line), inbox: ManuallyDrop::new(inbox), program }
+        libc::syscall(libc::SYS_close_range, INBOX + 1, libc::c_uint::MAX, 0);
+        (ManuallyDrop::new(File::from_raw_fd(LINE)), ManuallyDrop::new(Inbox::from_raw_fd(INBOX)))
     }
 }
