@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A wish counts as long as this is held.
 pub struct Seat {
     inner: Arc<Inner>,
-    number: u64,
+    wish: Wish,
 }
 
 struct State {
@@ -73,9 +73,10 @@ impl Pool {
     /// Takes a session's wish into account.
     pub fn join(&self, wish: Wish) -> Seat {
         let mut state = self.inner.lock();
-        let number = state.wishes.add(wish);
-        self.inner.weigh_wishes(&mut state);
-        Seat { inner: Arc::clone(&self.inner), number }
+        if state.wishes.add(wish) {
+            self.inner.weigh_wishes(&mut state);
+        }
+        Seat { inner: Arc::clone(&self.inner), wish }
     }
 
     /// Appends extents to a stream's lane.
@@ -118,8 +119,9 @@ impl Pool {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut state = self.inner.lock();
-        state.wishes.remove(self.number);
-        self.inner.weigh_wishes(&mut state);
+        if state.wishes.remove(&self.wish) {
+            self.inner.weigh_wishes(&mut state);
+        }
     }
 }
 

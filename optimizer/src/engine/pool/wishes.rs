@@ -1,14 +1,14 @@
 //! What sessions ask of a pool, and what that makes together.
 
 use crate::options::DEFAULT_MAX_INFLIGHT;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Requests that a reader may have in flight itself: the page that it waits for, with what lies around it, and what the kernel
 /// reads ahead behind that (`do_async_mmap_readahead` in mm/filemap.c).
 const READERS_OWN: usize = 2;
 
 /// What one session asks of the pool, once for each mapping that it has on the mount.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wish {
     pub session: u64,
     /// Requests in flight; measured what is best, if none are asked for.
@@ -17,12 +17,9 @@ pub struct Wish {
     pub max_inflight: Option<usize>,
 }
 
-/// All wishes, by numbers of their own.
+/// All wishes, and how many mappings have each: processes that fork have thousands.
 #[derive(Default)]
-pub struct Wishes {
-    made: Vec<(u64, Wish)>,
-    last: u64,
-}
+pub struct Wishes(HashMap<Wish, usize>);
 
 /// What is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,20 +33,27 @@ pub struct Terms {
 }
 
 impl Wishes {
-    /// Adds a wish, and returns its number.
-    pub fn add(&mut self, wish: Wish) -> u64 {
-        self.last += 1;
-        self.made.push((self.last, wish));
-        self.last
+    /// Adds a wish; `true`: it is the first of its kind.
+    pub fn add(&mut self, wish: Wish) -> bool {
+        let count = self.0.entry(wish).or_default();
+        *count += 1;
+        *count == 1
     }
 
-    pub fn remove(&mut self, number: u64) {
-        self.made.retain(|(other, _)| *other != number);
+    /// Takes one back; `true`: it was the last of its kind.
+    pub fn remove(&mut self, wish: &Wish) -> bool {
+        let Some(count) = self.0.get_mut(wish) else { return false };
+        *count -= 1;
+        let was_last = *count == 0;
+        if was_last {
+            self.0.remove(wish);
+        }
+        was_last
     }
 
     /// Of several, the largest number of requests and the least bound hold; none without wishes.
     pub fn terms(&self) -> Option<Terms> {
-        let wishes = self.made.iter().map(|(_, wish)| wish);
+        let wishes = self.0.keys();
         let asked = wishes.clone().filter_map(|wish| wish.jobs).max().unwrap_or(0);
         // A bound that was given holds for all; the one that was not gives way to the requests asked for.
         // It holds for the mount: each session leaves some of them, up to half, for what its readers ask for themselves.
@@ -80,9 +84,12 @@ mod tests {
         assert_eq!(wishes.terms(), None);
         wishes.add(PLAIN);
         assert_eq!(in_force(&wishes), (0, DEFAULT_MAX_INFLIGHT));
-        let modest = wishes.add(Wish { session: 2, jobs: Some(2), max_inflight: Some(3) });
+        let modest = Wish { session: 2, jobs: Some(2), max_inflight: Some(3) };
+        assert!(wishes.add(modest) && !wishes.add(modest));
         assert_eq!(in_force(&wishes), (2, 2), "one is left for the readers");
-        wishes.remove(modest);
+        assert!(!wishes.remove(&modest));
+        assert_eq!(in_force(&wishes), (2, 2));
+        assert!(wishes.remove(&modest));
         assert_eq!(in_force(&wishes), (0, DEFAULT_MAX_INFLIGHT));
     }
 
@@ -91,11 +98,12 @@ mod tests {
     fn the_default_gives_way_to_what_is_asked_for() {
         let mut wishes = Wishes::default();
         wishes.add(PLAIN);
-        let many = wishes.add(Wish { session: 2, jobs: Some(200), max_inflight: None });
+        let many = Wish { session: 2, jobs: Some(200), max_inflight: None };
+        wishes.add(many);
         assert_eq!(in_force(&wishes), (200, 200));
         wishes.add(Wish { session: 3, jobs: None, max_inflight: Some(100) });
         assert_eq!(in_force(&wishes), (200, 94));
-        wishes.remove(many);
+        wishes.remove(&many);
         assert_eq!(in_force(&wishes), (0, 96));
     }
 
