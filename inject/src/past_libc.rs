@@ -11,11 +11,13 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use precache_contract::segment::Refusal;
 
-/// The reasons seen so far, a bit for each: a forked child may be rid of one and not of another.
-static SEEN: AtomicU32 = AtomicU32::new(0);
+/// The reasons seen so far, a bit for each: a forked child may be rid of one and not of another. Above them, how many calls that
+/// forbid system calls have been made, or are being made: one of several that fails says nothing of the others.
+static SEEN: AtomicU64 = AtomicU64::new(0);
+const ONE_FILTER: u64 = 1 << 32;
 
-const fn bit(why: Refusal) -> u32 {
-    1 << why as u32
+const fn bit(why: Refusal) -> u64 {
+    1 << why as u64
 }
 
 /// Descriptors that are looked through for an open device.
@@ -32,7 +34,9 @@ const RINGS: &[u8] = b"liburing";
 
 /// Why this process is not armed, as far as its calls have told.
 pub fn seen() -> Option<Refusal> {
-    Refusal::ALL.get(SEEN.load(SeqCst).trailing_zeros() as usize).copied()
+    let seen = SEEN.load(SeqCst);
+    let filtered = if seen < ONE_FILTER { 0 } else { bit(Refusal::Filtered) };
+    Refusal::ALL.get((seen | filtered).trailing_zeros() as usize).copied()
 }
 
 /// Why this process is not armed, if it makes such calls, or does not go on after faults. Not for signal context.
@@ -105,13 +109,13 @@ pub fn filtered(call: &dyn Fn() -> isize) -> isize {
         // Afterwards there is only memory to say by why nothing is armed.
         let _ = handover::connect(&fork_gate::Shut::begin());
     }
-    let before = SEEN.fetch_or(bit(Refusal::Filtered), SeqCst);
+    SEEN.fetch_add(ONE_FILTER, SeqCst);
     drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));
     // Nor would our handler get far with a fault of the program's.
     let withdrawn = disposition::Withdrawn::begin();
     let result = call();
     if result == -1 {
-        SEEN.fetch_and(before | !bit(Refusal::Filtered), SeqCst);
+        SEEN.fetch_sub(ONE_FILTER, SeqCst);
         preserving_errno(|| drop(withdrawn));
     } else {
         core::mem::forget(withdrawn);
@@ -121,7 +125,7 @@ pub fn filtered(call: &dyn Fn() -> isize) -> isize {
 
 /// Whether system calls may be forbidden.
 pub fn is_filtered() -> bool {
-    SEEN.load(Acquire) & bit(Refusal::Filtered) != 0
+    SEEN.load(Acquire) >= ONE_FILTER
 }
 
 /// In a forked child: a ring stays usable, but the device's memory and state do not come along.

@@ -6,7 +6,9 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::stage::{Running, children, quietly, state, until};
+use precache_tests::storage::lacking;
+
+use crate::stage::{Running, by, children, quietly, state, until};
 
 #[test]
 fn the_program_dies_with_a_killed_supervisor() {
@@ -17,6 +19,31 @@ fn the_program_dies_with_a_killed_supervisor() {
     running.child.wait().unwrap();
     for (pid, name) in family {
         until(&format!("{name} dies too"), || state(pid).is_none());
+    }
+}
+
+/// The kernel takes the wish to die with the parent from who changes its user (PR_SET_PDEATHSIG(2const)). In a session of its
+/// own, where nobody is hung up on when a process of a stopped group ends (setpgid(2)).
+#[test]
+fn a_program_that_has_changed_its_user_dies_too() {
+    if !nix::unistd::geteuid().is_root() {
+        return lacking("right to change the user");
+    }
+    let script = "import os, time; os.setuid(65534); print(os.getpid(), flush=True); time.sleep(1000)";
+    for is_sentry_stopped in [false, true] {
+        let mut running = Running::start(&mut by(&["setsid", "--wait"], &quietly(["/usr/bin/python3", "-c", script])));
+        let program = running.line().trim().parse().expect("its pid");
+        let [(supervisor, _)] = children(running.pid())[..] else { panic!("setsid has one child") };
+        let others: Vec<_> = children(supervisor).into_iter().filter(|(pid, _)| *pid != program).collect();
+        let [(sentry, _)] = others[..] else { panic!("one sentry, not {others:?}") };
+        if is_sentry_stopped {
+            kill(Pid::from_raw(sentry), Signal::SIGSTOP).unwrap();
+            until("the sentry has stopped", || state(sentry) == Some('T'));
+        }
+        kill(Pid::from_raw(supervisor), Signal::SIGKILL).unwrap();
+        running.child.wait().unwrap();
+        until("the program dies too", || state(program).is_none());
+        until("the sentry ends", || state(sentry).is_none());
     }
 }
 

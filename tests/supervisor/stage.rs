@@ -70,16 +70,21 @@ pub fn quietly<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
 
 /// The same command where caches of the whole machine are kept on a file system of its own, mounted so.
 pub fn with_own_var_cache(command: &Command, how: &str) -> Command {
-    let mut apart = Command::new("unshare");
     let script = format!("mount -t tmpfs -o mode=755,{how} tmpfs /var/cache && umask 077 && exec \"$@\"");
-    apart.args(["--mount", "sh", "-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+    by(&["unshare", "--mount", "sh", "-c", &script, "sh"], command)
+}
+
+/// The same command, executed by another one.
+pub fn by(other: &[&str], command: &Command) -> Command {
+    let mut whole = Command::new(other[0]);
+    whole.args(&other[1..]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
-            Some(value) => apart.env(name, value),
-            None => apart.env_remove(name),
+            Some(value) => whole.env(name, value),
+            None => whole.env_remove(name),
         };
     }
-    apart
+    whole
 }
 
 /// A running program under the supervisor, in a process group of its own.

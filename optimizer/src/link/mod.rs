@@ -7,7 +7,7 @@ mod name;
 mod patience;
 mod start;
 
-pub use self::patience::PATIENCE_WHILE_STILL;
+pub use self::patience::{PATIENCE, PATIENCE_WHILE_STILL};
 
 use self::message::{Answer, Request};
 use crate::options::RunOptions;

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How long one that works, or waits for a processor, may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long it may stand still: who starts a program, or waits for its end, is held up by less than a second.
 pub const PATIENCE_WHILE_STILL: Duration = Duration::from_millis(800);

@@ -182,7 +182,8 @@ impl Reader {
         self.note_death();
         if !self.thread.wait(self.died.unwrap_or_else(Instant::now)) {
             self.ledger.note_trouble(format!(
-                "the storage of a file of process {} does not answer: what it did last is not in the report",
+                "the storage of a file of process {} does not answer, or the machine is too busy: what it did last is not in the \
+                 report",
                 self.pid
             ));
         }

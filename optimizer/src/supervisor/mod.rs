@@ -126,7 +126,7 @@ fn supervised(program: &Program) -> Result<Supervised, LaunchError> {
     let mut started = program.start()?;
     inherited::let_go_of_descriptors();
     // Without one, most signals still reach the program once.
-    let sentry = Sentry::post(&inbox).ok();
+    let sentry = Sentry::post(&inbox, started.pid).ok();
     started.go();
     Ok(Supervised { inbox, sentry, started })
 }

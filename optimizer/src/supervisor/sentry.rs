@@ -5,20 +5,21 @@
 //! blocked: what it got too was for the group. It stays there also when the program moves to a group of its own (a shell
 //! does), where the group's signals would not have reached the program without us either.
 //!
-//! It costs one fork of a small process, and nothing while no signal arrives. It holds no descriptor but its end of a
-//! socket, and ends with that, or with us.
+//! It costs one fork of a small process, and nothing while no signal arrives. It holds no descriptors but its end of a
+//! socket, the signals' and the program's, and ends when we let it go. If we die instead, the program dies, too: also one
+//! that has changed its user since, from which the kernel takes the wish to die with us (PR_SET_PDEATHSIG(2const)).
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
+use nix::unistd::{ForkResult, Pid, fork};
 
 use super::signals::{Arrival, Inbox};
 
@@ -34,14 +35,18 @@ pub struct Sentry {
 impl Sentry {
     /// To be posted when the program's process exists and before the program does: a signal to the group that one of
     /// the two has missed is then merged with its double, or sent on.
-    pub fn post(inbox: &Inbox) -> io::Result<Self> {
+    pub fn post(inbox: &Inbox, program: Pid) -> io::Result<Self> {
         let (line, far_end) = UnixStream::pair()?;
         line.set_read_timeout(Some(PATIENCE))?;
-        let supervisor = getpid();
+        let program = descriptor_of(program);
         // SAFETY: the child only makes system calls in `stand`, and needs no lock that a thread held at the fork.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => Ok(Self { pid: child, line }),
-            ForkResult::Child => stand(supervisor, inbox, &far_end),
+            ForkResult::Child => {
+                // Its own copy would keep the line open when we have died.
+                drop(line);
+                stand(inbox, &far_end, program.as_ref())
+            }
         }
     }
 
@@ -77,39 +82,82 @@ impl Drop for Sentry {
     }
 }
 
+/// The process, whatever its number comes to name; `None` before Linux 5.3.
+fn descriptor_of(process: Pid) -> Option<OwnedFd> {
+    // SAFETY: pidfd_open(2) takes two numbers and touches no memory.
+    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0) };
+    // SAFETY: a descriptor just opened, which nobody else has.
+    RawFd::try_from(number).ok().filter(|&number| number >= 0).map(|number| unsafe { OwnedFd::from_raw_fd(number) })
+}
+
 /// The sentry's life. It allocates nothing: the fork may have happened in the midst of another thread's allocation.
-fn stand(supervisor: Pid, inbox: &Inbox, line: &UnixStream) -> ! {
-    let posted = prctl::set_pdeathsig(Signal::SIGKILL).is_ok() && getppid() == supervisor;
+fn stand(inbox: &Inbox, line: &UnixStream, program: Option<&OwnedFd>) -> ! {
+    // If somebody has stopped us, it is to end that: the signal is blocked, and continues us all the same (signal(7)).
+    let _ = prctl::set_pdeathsig(Signal::SIGCONT);
     // For those who look at the list of processes; nothing depends on it.
     let _ = prctl::set_name(c"precache-sentry");
-    if posted {
-        let (mut line, inbox) = keep_only(line, inbox);
-        while line.read_exact(&mut [0]).is_ok() && answer(&mut line, &inbox).is_ok() {}
+    if let Some(mut kept) = Kept::only(inbox, line, program)
+        && kept.serve().is_err_and(|error| is_death(&error))
+    {
+        kept.kill_program();
     }
     // SAFETY: _exit(2) runs none of the supervisor's exit handlers.
     unsafe { libc::_exit(0) }
 }
 
-fn answer(line: &mut File, inbox: &Inbox) -> io::Result<()> {
-    while let Some(arrival) = inbox.next() {
-        line.write_all(&arrival.to_bytes())?;
-    }
-    line.write_all(&[0; Arrival::LENGTH])
+/// Whether the other end of the line is gone, and the supervisor with it: as long as it lives it has that open (unix(7)).
+fn is_death(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
-/// Moves both to the lowest descriptors and closes all others: an end of a pipe must not live on in the sentry.
-fn keep_only(line: &UnixStream, inbox: &Inbox) -> (ManuallyDrop<File>, ManuallyDrop<Inbox>) {
-    const LINE: i32 = 3;
-    const INBOX: i32 = 4;
-    // SAFETY: the copies at 10 and 11 come before anything is overwritten, whatever numbers the two have. From here
-    // on this process uses no descriptor but those made here, which it never closes.
-    unsafe {
-        let line = libc::fcntl(line.as_raw_fd(), libc::F_DUPFD, 10);
-        let inbox = libc::fcntl(inbox.as_fd().as_raw_fd(), libc::F_DUPFD, 10);
-        libc::dup2(line, LINE);
-        libc::dup2(inbox, INBOX);
-        libc::syscall(libc::SYS_close_range, 0, LINE - 1, 0);
-        libc::syscall(libc::SYS_close_range, INBOX + 1, libc::c_uint::MAX, 0);
-        (ManuallyDrop::new(File::from_raw_fd(LINE)), ManuallyDrop::new(Inbox::from_raw_fd(INBOX)))
+/// What a sentry holds, at the lowest descriptors.
+struct Kept {
+    line: ManuallyDrop<File>,
+    inbox: ManuallyDrop<Inbox>,
+    program: Option<RawFd>,
+}
+
+impl Kept {
+    /// Moves them there and closes all others: an end of a pipe must not live on in the sentry. `None`: there is no place
+    /// for them.
+    fn only(inbox: &Inbox, line: &UnixStream, program: Option<&OwnedFd>) -> Option<Self> {
+        const LINE: RawFd = 3;
+        const INBOX: RawFd = 4;
+        const PROGRAM: RawFd = 5;
+        let moved = [line.as_raw_fd(), inbox.as_fd().as_raw_fd(), program.map_or(-1, AsRawFd::as_raw_fd)];
+        // SAFETY: the copies at 10 and above come before anything is overwritten, whatever numbers they have. From here on
+        // this process uses no descriptor but those made here, which it never closes.
+        unsafe {
+            let [line, inbox, program] = moved.map(|number| libc::fcntl(number, libc::F_DUPFD, 10));
+            if line < 0 || inbox < 0 {
+                return None;
+            }
+            libc::dup2(line, LINE);
+            libc::dup2(inbox, INBOX);
+            let program = (program >= 0).then(|| libc::dup2(program, PROGRAM));
+            libc::syscall(libc::SYS_close_range, 0, LINE - 1, 0);
+            libc::syscall(libc::SYS_close_range, program.unwrap_or(INBOX) + 1, libc::c_uint::MAX, 0);
+            let (line, inbox) = (File::from_raw_fd(LINE), Inbox::from_raw_fd(INBOX));
+            Some(Self { line: ManuallyDrop::new(line), inbox: ManuallyDrop::new(inbox), program })
+        }
+    }
+
+    /// Answers until that fails.
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            self.line.read_exact(&mut [0])?;
+            while let Some(arrival) = self.inbox.next() {
+                self.line.write_all(&arrival.to_bytes())?;
+            }
+            self.line.write_all(&[0; Arrival::LENGTH])?;
+        }
+    }
+
+    /// It may have ended long ago, or be another user's that this one may not signal.
+    fn kill_program(&self) {
+        if let Some(program) = self.program {
+            // SAFETY: pidfd_send_signal(2) reads nothing where no siginfo is given.
+            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, program, libc::SIGKILL, 0, 0) };
+        }
     }
 }

@@ -5,8 +5,8 @@ use super::{
     is_virtual, put_in_place, set, set_own, take_over,
 };
 use crate::handler::stand_in::{self, STAND_IN};
-use crate::pins;
 use crate::sys::{self, Action, SignalSet};
+use crate::{past_libc, pins};
 use core::sync::atomic::Ordering::*;
 
 /// While this exists SIGSEGV is ignored in truth, as the program wants it: a program that is executed inherits that.
@@ -27,6 +27,11 @@ impl Ignored {
         }
         if suspended.is_ours() {
             IGNORING.fetch_add(1, SeqCst);
+        }
+        // Whoever has found a page closed gets SIGSEGV before that is ignored: ignored, it would kill (`force_sig_info_to_task`
+        // in kernel/signal.c).
+        if !past_libc::is_filtered() {
+            sys::interrupt_other_threads();
         }
         // SAFETY: ignoring calls nothing.
         let _ = unsafe { sys::set_action(libc::SIGSEGV, &Action { mask: MARK, ..IGNORE }) };
