@@ -140,6 +140,11 @@ impl<const CELLS: usize> Ring<CELLS> {
         Some(news)
     }
 
+    /// Whether nothing waits, nor is being added.
+    pub fn is_empty(&self) -> bool {
+        self.head.load(Relaxed) == self.tail.load(Relaxed)
+    }
+
     /// Whether so much waits that the optimizer should look even though no trip triggers.
     pub fn is_filling(&self) -> bool {
         self.head.load(Relaxed).wrapping_sub(self.tail.load(Relaxed)) >= Self::CAPACITY / 2

@@ -80,6 +80,8 @@ pub struct Streams {
     next_id: StreamId,
     /// Stream of the last trip.
     latest: Option<StreamId>,
+    /// At that trip it got a probe.
+    has_new_probe: bool,
     /// Faults of the first stream before its first request.
     faults_before_request: Option<u32>,
 }
@@ -115,6 +117,7 @@ impl Streams {
             short: Default::default(),
             next_id: 0,
             latest: None,
+            has_new_probe: false,
             faults_before_request: None,
         }
     }
@@ -156,6 +159,7 @@ impl Streams {
     pub fn observe(&mut self, offset: u64, now: Duration) -> Decision {
         let Some(mut position) = self.plan.position(offset) else { return Decision::default() };
         let mut decision = Decision::default();
+        self.has_new_probe = false;
         self.since_change = now.saturating_sub(self.changed);
         self.close_up = self.close_up.saturating_sub(1);
         let mut was_unknown = false;
@@ -218,6 +222,14 @@ impl Streams {
         }
         self.place_probe(index);
         decision
+    }
+
+    /// What was to be told after the last trip was told when the reader had tripped again already.
+    pub fn told_late(&mut self) {
+        let latest = self.streams.iter_mut().find(|stream| self.has_new_probe && Some(stream.id) == self.latest);
+        if let Some(Course::Strided { probe: Some(probe), .. }) = latest.map(|stream| &mut stream.course) {
+            probe.is_late = true;
+        }
     }
 
     /// The stream that this trip carries on: the nearest behind it that was expected here, one that has shown itself to

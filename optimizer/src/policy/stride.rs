@@ -192,7 +192,8 @@ impl Stride {
         }
         let record = ((from as f64 - self.anchor as f64) / self.period).ceil().max(1.0) as i64;
         let length = (self.low + (self.high - self.low) / 2) / PAGE * PAGE;
-        Some(Probe { at: self.start(record) as u64 + length, length, next: self.start(record + 1) as u64 })
+        let at = self.start(record) as u64 + length;
+        Some(Probe { at, length, next: self.start(record + 1) as u64, is_late: false })
     }
 
     /// The same within the first gap behind `from`, where only a reader trips that leaves nothing out; none if `from` lies in a
@@ -205,14 +206,14 @@ impl Stride {
         let record = ((from as f64 - self.anchor as f64) / self.period).floor() as i64;
         let at = |record| self.start(record) as u64 / PAGE * PAGE + length;
         let record = if at(record) > from { record } else { record + 1 };
-        Some(Probe { at: at(record), length, next: self.start(record + 1) as u64 })
+        Some(Probe { at: at(record), length, next: self.start(record + 1) as u64, is_late: false })
     }
 
     /// The reader tripped at `at`, the first checkpoint it met after the one before the probe.
     pub fn learn(&mut self, probe: &Probe, at: u64) {
         if at == probe.at {
             self.low = self.low.max(probe.length + PAGE).min(self.high);
-        } else if at.abs_diff(probe.next) <= 4 * PAGE {
+        } else if !probe.is_late && at.abs_diff(probe.next) <= 4 * PAGE {
             self.high = self.high.min(probe.length).max(self.low);
         }
     }
@@ -251,6 +252,8 @@ pub struct Probe {
     length: u64,
     /// Where the next record begins.
     next: u64,
+    /// The reader may have passed it before it heard of it: that it did not trip there says nothing.
+    pub is_late: bool,
 }
 
 impl Probe {

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::{AtomicBool, Ordering::*, fence};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -224,6 +224,12 @@ impl ProgressSource for Checkpoints {
         segment.sleeper.0.store(0, SeqCst);
         self.drain(news);
         !self.shared.ended.load(SeqCst)
+    }
+
+    fn has_more_news(&self) -> bool {
+        // Whoever trips says so before it looks at what was told: it has seen what was told before this, or is seen here.
+        fence(SeqCst);
+        !self.shared.segment().news.is_empty()
     }
 
     fn is_mapped(&self, mapping: MappingId) -> bool {

@@ -41,6 +41,9 @@ pub trait ProgressSource: Send {
     /// Waits for news and appends them; `false` when there will be none any more.
     fn wait(&mut self, news: &mut Vec<Progress>) -> bool;
 
+    /// Whether there are news that were not appended yet. If not, whoever trips next has seen what was told before.
+    fn has_more_news(&self) -> bool;
+
     /// Whether the mapping still exists.
     fn is_mapped(&self, mapping: MappingId) -> bool;
 

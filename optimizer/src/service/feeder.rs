@@ -100,8 +100,8 @@ impl Feeder {
         }
     }
 
-    /// A reader is at `offset`.
-    pub fn observe(&mut self, offset: u64, source: &dyn ProgressSource) {
+    /// A reader is at `offset`, or was: more news of it `have_come`.
+    pub fn observe(&mut self, offset: u64, have_come: bool, source: &dyn ProgressSource) {
         if self.mode != Mode::On {
             return;
         }
@@ -112,6 +112,9 @@ impl Feeder {
         self.streams.keep_within(if maps_ahead { STRETCH } else { u64::MAX });
         let decision = self.streams.observe(offset, self.begun.elapsed());
         self.carry_out(decision, source);
+        if have_come || source.has_more_news() {
+            self.streams.told_late();
+        }
         self.retainer.go_on(source);
     }
 

@@ -86,10 +86,12 @@ impl Worker {
                 self.take_up(announcement, &mut feeders, &source);
                 lock(&self.unresolved).retain(|unresolved| unresolved.id != id);
             }
-            for progress in early.drain(..).chain(news.drain(..)).collect::<Vec<_>>() {
+            let batch: Vec<_> = early.drain(..).chain(news.drain(..)).collect();
+            let last = batch.len().saturating_sub(1);
+            for (number, progress) in batch.into_iter().enumerate() {
                 match feeders.get_mut(&progress.mapping) {
                     Some(feeder) => match progress.what {
-                        What::Trip => feeder.observe(progress.offset, &source),
+                        What::Trip => feeder.observe(progress.offset, number < last, &source),
                         What::Advice(advice, length) => {
                             let part = progress.offset..progress.offset.saturating_add(length);
                             feeder.advise(advice, part, &source);

@@ -36,6 +36,11 @@ impl Late {
         self.trips.extend(offsets.into_iter().map(|offset| (due, offset)));
     }
 
+    /// Trips that are heard of at once: mostly one.
+    pub fn together(&mut self) -> usize {
+        if self.chance() < 0.7 { 1 } else { 2 + (8.0 * self.chance()) as usize }
+    }
+
     /// The next trip that is heard of by now.
     pub fn heard(&mut self, now: Duration) -> Option<u64> {
         self.trips.pop_front_if(|(due, _)| *due <= now).map(|(_, offset)| offset)

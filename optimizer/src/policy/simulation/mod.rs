@@ -15,6 +15,7 @@ mod recorded;
 mod turns;
 
 use self::handler::Handler;
+use self::late::Late;
 use self::machine::Machine;
 use crate::policy::congestion::Estimate;
 use crate::policy::plan::Plan;
@@ -160,6 +161,47 @@ fn a_backward_reader_stays_inside_what_is_requested() {
             early += usize::from(!is_requested[page]);
         }
         assert!(early < 3 * 64, "windows of {size} MiB, {distance} MiB apart: {early} pages");
+    }
+}
+
+/// On a machine that is busy trips are heard of several at a time now and then: what is told then comes too late for the reader
+/// to show by it how long its records are.
+#[test]
+fn records_are_as_long_where_trips_are_heard_of_late() {
+    for (seed, (period, length, distance)) in (0..20).flat_map(|seed| {
+        [(196, 49, 1), (196, 49, 2), (392, 49, 2), (400, 100, 2), (196, 49, 4)].map(|kind| (seed, kind))
+    }) {
+        let pages = 1024 * PAGES_A_MEBIBYTE;
+        let sizing = Sizing { size: 50 << 20, is_auto: true, threshold: 75 };
+        let plan = Plan::sequential(0..pages as u64 * PAGE);
+        let mut streams = Streams::new(plan, 0, sizing, distance << 20, false, Storage::default());
+        let mut handler = Handler::new(pages, true, Method::Mprotect);
+        let (mut is_requested, mut now, mut late) = (vec![false; pages], 0.0, Late::new(seed));
+        let (mut trips, mut together) = (Vec::new(), 1);
+        let order = strided(pages, 7, period, length);
+        for &page in &order {
+            now += WARM;
+            if handler.is_closed(page) {
+                trips.extend(handler.trip(page, now).into_iter().flatten());
+            }
+            if trips.len() >= together {
+                together = late.together();
+                let left = (0..trips.len()).rev();
+                for (offset, left) in trips.drain(..).zip(left) {
+                    let request = streams.observe(offset, Duration::from_secs_f64(now)).request;
+                    for part in request.into_iter().flat_map(|(_, extents)| extents) {
+                        is_requested[(part.start / PAGE) as usize..part.end.div_ceil(PAGE) as usize].fill(true);
+                    }
+                    if left > 0 {
+                        streams.told_late();
+                    }
+                }
+                handler.hear(&streams);
+            }
+        }
+        let is_cut = |record: &&[usize]| is_requested[record[length / 2]] && !is_requested[record[length - 1]];
+        let cut = order.chunks(length).filter(is_cut).count();
+        assert!(cut < 3, "{length} of {period}, seed {seed}: {cut} records are cut short");
     }
 }
 

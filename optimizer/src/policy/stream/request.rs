@@ -95,6 +95,7 @@ impl Streams {
                 };
                 if let Course::Strided { probe, .. } = &mut self.streams[index].course {
                     *probe = next;
+                    self.has_new_probe = true;
                 }
             }
             _ => {}
