@@ -36,10 +36,6 @@ impl Span {
         !self.is_empty() && self.start <= other.end && other.start <= self.end
     }
 
-    fn distance(self, other: Self) -> u64 {
-        self.start.saturating_sub(other.end).max(other.start.saturating_sub(self.end))
-    }
-
     /// From the first byte of the two to the last.
     fn hull(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
@@ -89,8 +85,7 @@ impl Spans {
     }
 
     /// Opens what is missing of `wanted`, which is not empty, and adds it. When there is no place left, the shortest span
-    /// without a `recent` page is closed again if it `may_close`, else what lies between this and the nearest is opened too.
-    /// `true`: one was closed.
+    /// without a `recent` page is closed again if it `may_close`, else the shortest gap is opened too. `true`: one was closed.
     pub fn insert(
         &mut self,
         wanted: Span,
@@ -121,7 +116,6 @@ impl Spans {
         may_close: impl FnOnce() -> bool,
         apply: &mut dyn FnMut(Action),
     ) -> bool {
-        let mut whole = wanted;
         let mut closed = None;
         if self.0.is_full() && !self.0.items().iter().any(|span| span.touches(wanted)) {
             let forgotten = |span: &&Span| !recent.iter().any(|&page| span.contains(page));
@@ -129,12 +123,22 @@ impl Spans {
             closed = shortest.filter(|_| may_close()).and_then(|shortest| self.0.take(|&span| span == shortest));
             match closed {
                 Some(span) => apply(Action::Close(span)),
-                None => {
-                    let nearest = self.0.items().iter().min_by_key(|span| span.distance(wanted));
-                    whole = nearest.map_or(wanted, |&nearest| whole.hull(nearest));
-                }
+                None => self.add(self.shortest_gap().unwrap_or(wanted), apply),
             }
         }
+        self.add(wanted, apply);
+        closed.is_some()
+    }
+
+    /// The shortest of what lies between two spans.
+    fn shortest_gap(&self) -> Option<Span> {
+        let after = |span: &Span| self.first_gap(Span { start: span.start, end: u64::MAX });
+        self.0.items().iter().filter_map(after).min_by_key(|gap| gap.length())
+    }
+
+    /// Opens what is missing of `whole`. There is room, or it touches a span.
+    #[inline(never)]
+    fn add(&mut self, mut whole: Span, apply: &mut dyn FnMut(Action)) {
         let mut rest = whole;
         while !rest.is_empty()
             && let Some(gap) = self.first_gap(rest)
@@ -145,8 +149,6 @@ impl Spans {
         while let Some(span) = self.0.take(|span| span.touches(whole)) {
             whole = whole.hull(span);
         }
-        // There is room: what was full has closed one, or `whole` has taken in another.
         self.0.push(whole);
-        closed.is_some()
     }
 }

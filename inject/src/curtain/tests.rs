@@ -346,6 +346,20 @@ fn the_start_of_each_record_is_seen() {
     }
 }
 
+/// In a tick in which nothing may be closed again, what is opened for want of places is the least: not all that lies between a
+/// reader and a tree's page far away.
+#[test]
+fn a_page_far_away_opens_little() {
+    let mut machine = Machine::new(100_000, 256, Method::Guard);
+    for record in 0..40 {
+        machine.touch(record * 200);
+    }
+    machine.touch(90_000);
+    assert!(machine.nanoseconds < 1_000_000, "it is the first tick");
+    assert!(machine.closed[40 * 200..89_000].iter().all(|&closed| closed));
+    assert!(!machine.blocked(90_000));
+}
+
 #[test]
 fn random_access_ends_in_peace() {
     let mut machine = Machine::new(1 << 20, 2048, Method::Mprotect);
