@@ -281,7 +281,8 @@ impl Curtain {
         if guide.is_some() {
             self.untold = 0;
         }
-        let skips = self.stops.apart > 0 && self.untold < UNTOLD;
+        // Where nobody fetches, sentinels are re-armed for as many trips as nets would close what an instruction needs.
+        let skips = !told.by_grid && self.stops.apart > 0 && self.untold < UNTOLD;
         let front = match is_backward {
             // Where it comes to what others read, it would trip a second time for the same part.
             _ if is_new => u64::MAX,
