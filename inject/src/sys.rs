@@ -121,9 +121,9 @@ pub fn yield_now() {
     let _ = unsafe { syscall!(Sysno::sched_yield) };
 }
 
-/// Has every processor that runs another thread of this process interrupt it, twice: what the kernel was about there, for less
-/// than a microsecond as when it has found that a page is closed, is over by then (`membarrier_private_expedited` in
-/// kernel/sched/membarrier.c waits for each of them). Where the kernel or a filter refuses, nothing happens.
+/// Has every processor that runs another thread of this process interrupt it, twice, and waits for each
+/// (`membarrier_private_expedited` in kernel/sched/membarrier.c): what the kernel was about there for less than a microsecond, as
+/// when it has found that a page is closed, is nearly always over by then. Where the kernel or a filter refuses, nothing happens.
 pub fn interrupt_other_threads() {
     for _ in 0..2 {
         // SAFETY: membarrier(2) takes numbers only.

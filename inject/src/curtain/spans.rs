@@ -4,8 +4,9 @@ use super::Action;
 use super::list::List;
 use precache_contract::PAGE;
 
-/// Spans kept at a time.
+/// Spans kept at a time, and room for one more, which comes before another one goes.
 const CAPACITY: usize = 32;
+const ROOM: usize = CAPACITY + 1;
 
 /// Part of the mapping: `start..end` in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl Span {
 }
 
 /// Spans that are not empty, and do not touch each other.
-pub struct Spans(List<Span, CAPACITY>);
+pub struct Spans(List<Span, ROOM>);
 
 impl Spans {
     pub const fn new() -> Self {
@@ -84,8 +85,9 @@ impl Spans {
         (!gap.is_empty()).then_some(gap)
     }
 
-    /// Opens what is missing of `wanted`, which is not empty, and adds it. When there is no place left, the shortest span
-    /// without a `recent` page is closed again if it `may_close`, else the shortest gap is opened too. `true`: one was closed.
+    /// Opens what is missing of `wanted`, which is not empty and holds a `recent` page, and adds it. If that is one too many, the
+    /// shortest span without such a page is closed again if it `may_close`, else the shortest gap is opened too. `true`: one was
+    /// closed.
     pub fn insert(
         &mut self,
         wanted: Span,
@@ -116,17 +118,17 @@ impl Spans {
         may_close: impl FnOnce() -> bool,
         apply: &mut dyn FnMut(Action),
     ) -> bool {
-        let mut closed = None;
-        if self.0.is_full() && !self.0.items().iter().any(|span| span.touches(wanted)) {
-            let forgotten = |span: &&Span| !recent.iter().any(|&page| span.contains(page));
-            let shortest = self.0.items().iter().filter(forgotten).min_by_key(|span| span.length()).copied();
-            closed = shortest.filter(|_| may_close()).and_then(|shortest| self.0.take(|&span| span == shortest));
-            match closed {
-                Some(span) => apply(Action::Close(span)),
-                None => self.add(self.shortest_gap().unwrap_or(wanted), apply),
-            }
-        }
         self.add(wanted, apply);
+        if !self.0.is_full() {
+            return false;
+        }
+        let forgotten = |span: &&Span| !recent.iter().any(|&page| span.contains(page));
+        let shortest = self.0.items().iter().filter(forgotten).min_by_key(|span| span.length()).copied();
+        let closed = shortest.filter(|_| may_close()).and_then(|shortest| self.0.take(|&span| span == shortest));
+        match closed {
+            Some(span) => apply(Action::Close(span)),
+            None => self.add(self.shortest_gap().unwrap_or(wanted), apply),
+        }
         closed.is_some()
     }
 
@@ -136,7 +138,7 @@ impl Spans {
         self.0.items().iter().filter_map(after).min_by_key(|gap| gap.length())
     }
 
-    /// Opens what is missing of `whole`. There is room, or it touches a span.
+    /// Opens what is missing of `whole`, and adds it.
     #[inline(never)]
     fn add(&mut self, mut whole: Span, apply: &mut dyn FnMut(Action)) {
         let mut rest = whole;

@@ -358,6 +358,12 @@ fn a_page_far_away_opens_little() {
     assert!(machine.nanoseconds < 1_000_000, "it is the first tick");
     assert!(machine.closed[40 * 200..89_000].iter().all(|&closed| closed));
     assert!(!machine.blocked(90_000));
+    // Nor all that lies between two such pages, where a reader leaves little out.
+    let mut machine = Machine::new(100_000, 256, Method::Guard);
+    (0..32).for_each(|page| _ = machine.touch(page * 3000));
+    machine.touch(31 * 3000 + 60);
+    assert!(machine.nanoseconds < 1_000_000, "it is the first tick");
+    assert!(machine.closed.iter().filter(|&&closed| !closed).count() < 32 * 16 + 100);
 }
 
 #[test]

@@ -227,7 +227,8 @@ impl ProgressSource for Checkpoints {
     }
 
     fn has_more_news(&self) -> bool {
-        // Whoever trips says so before it looks at what was told: it has seen what was told before this, or is seen here.
+        // Whoever trips says so before it looks at what was told: it has seen what was told before this, or is seen here. (On
+        // processors that put a load before a store, once in a while neither.)
         fence(SeqCst);
         !self.shared.segment().news.is_empty()
     }

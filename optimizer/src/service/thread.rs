@@ -11,13 +11,13 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// How long one that stands still is waited for: storage that does not answer may hold it up for ever. The listener may wait
-/// three times before it answers a supervisor: for readers that have died, twice, and for the lookout.
-const PATIENCE: Duration = Duration::from_millis(200);
-const _: () = assert!(3 * PATIENCE.as_millis() < link::PATIENCE_WHILE_STILL.as_millis());
+/// four times before it answers a supervisor: for readers that have died, thrice, and for the lookout.
+const PATIENCE: Duration = Duration::from_millis(180);
+const _: () = assert!(4 * PATIENCE.as_millis() < link::PATIENCE_WHILE_STILL.as_millis());
 
 /// How long one is waited for that works, or waits for a processor.
-const MOST: Duration = Duration::from_millis(1500);
-const _: () = assert!(3 * MOST.as_millis() < link::PATIENCE.as_millis());
+const MOST: Duration = Duration::from_millis(1200);
+const _: () = assert!(4 * MOST.as_millis() < link::PATIENCE.as_millis());
 
 /// How often it is looked at, and how often in a row it must have stood still.
 const LOOK: Duration = Duration::from_millis(10);

@@ -87,11 +87,14 @@ impl Worker {
                 lock(&self.unresolved).retain(|unresolved| unresolved.id != id);
             }
             let batch: Vec<_> = early.drain(..).chain(news.drain(..)).collect();
-            let last = batch.len().saturating_sub(1);
-            for (number, progress) in batch.into_iter().enumerate() {
+            for (number, progress) in batch.iter().copied().enumerate() {
                 match feeders.get_mut(&progress.mapping) {
                     Some(feeder) => match progress.what {
-                        What::Trip => feeder.observe(progress.offset, number < last, &source),
+                        What::Trip => {
+                            let mut later = batch.iter().skip(number + 1);
+                            let have_come = later.any(|later| later.mapping == progress.mapping);
+                            feeder.observe(progress.offset, have_come, &source);
+                        }
                         What::Advice(advice, length) => {
                             let part = progress.offset..progress.offset.saturating_add(length);
                             feeder.advise(advice, part, &source);

@@ -27,11 +27,11 @@ impl Ignored {
         }
         if suspended.is_ours() {
             IGNORING.fetch_add(1, SeqCst);
-        }
-        // Whoever has found a page closed gets SIGSEGV before that is ignored: ignored, it would kill (`force_sig_info_to_task`
-        // in kernel/signal.c).
-        if !past_libc::is_filtered() {
-            sys::interrupt_other_threads();
+            // Whoever has found a page closed gets SIGSEGV before that is ignored: ignored, it would kill
+            // (`force_sig_info_to_task` in kernel/signal.c).
+            if !past_libc::is_filtered() {
+                sys::interrupt_other_threads();
+            }
         }
         // SAFETY: ignoring calls nothing.
         let _ = unsafe { sys::set_action(libc::SIGSEGV, &Action { mask: MARK, ..IGNORE }) };
