@@ -281,7 +281,8 @@ impl Curtain {
         if guide.is_some() {
             self.untold = 0;
         }
-        // Where nobody fetches, sentinels are re-armed for as many trips as nets would close what an instruction needs.
+        // Where nobody fetches, nobody tells of stops: beside the sentinels that are re-armed there, nets would keep an instruction
+        // that needs many pages from getting on.
         let skips = !told.by_grid && self.stops.apart > 0 && self.untold < UNTOLD;
         let front = match is_backward {
             // Where it comes to what others read, it would trip a second time for the same part.
