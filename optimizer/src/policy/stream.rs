@@ -23,7 +23,7 @@ use self::learning::{LONG, Learning};
 use self::remembered::Remembered;
 use self::runs::Runs;
 pub use self::thresholds::Thresholds;
-use self::turns::Trail;
+use self::turns::{MadeUp, Trail};
 use super::congestion::Estimate;
 use super::plan::Plan;
 use super::storage::{Pace, Storage};
@@ -265,7 +265,7 @@ impl Streams {
             course,
             windows: None,
             spread: 0,
-            made_up: 0,
+            made_up: MadeUp::default(),
             pace,
             spacings: [self.distance; 2],
             idle: 0,

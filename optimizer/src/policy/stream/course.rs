@@ -1,6 +1,7 @@
 //! How a stream goes on, and what a trip says about that.
 
 use super::learning::{Learning, Step};
+use super::turns::MadeUp;
 use super::{Decision, StreamId, Streams};
 use crate::policy::storage::{Pace, Storage};
 use crate::policy::stride::{Asked, Place, Probe, Starts, Stride};
@@ -95,8 +96,7 @@ pub(super) struct Stream {
     pub(super) windows: Option<Windows>,
     /// How far apart the threads are that read it in turns; 0: there is one.
     pub(super) spread: u64,
-    /// Trips, after it, in what it left out.
-    pub(super) made_up: u32,
+    pub(super) made_up: MadeUp,
     pub(super) pace: Pace,
     /// Spacing of checkpoints at its last trip but one and at its last: its next one was placed by either, as what is told
     /// arrives late.
@@ -136,7 +136,7 @@ impl Stream {
     /// It is learned anew from here on, where a fault opened so much.
     pub(super) fn forget(&mut self, position: u64, room: u64) {
         (self.course, self.windows, self.first) = (Course::Unknown, None, position);
-        (self.pace, self.spread, self.made_up) = (Pace::default(), 0, 0);
+        (self.pace, self.spread, self.made_up) = (Pace::default(), 0, MadeUp::default());
         self.learning = Learning::begin(position, room, None);
     }
 
@@ -211,6 +211,7 @@ impl Streams {
                 is_lost = *misses >= if stream.spread > 0 { MISSES_IN_TURNS } else { MISSES };
             }
             Course::Strided { stride, starts, asked, misses, probe, is_again } => {
+                stream.made_up.go_on();
                 let is_known = *is_again && starts.surround(position);
                 if is_known {
                     *stride = stride.near(position, starts);

@@ -5,7 +5,7 @@ use super::course::{Course, Stream};
 use super::{Decision, Streams};
 use crate::policy::storage::Pace;
 use crate::policy::stride::Place;
-use precache_contract::{REACH, STEP, STEPS};
+use precache_contract::{PAGE, REACH, STEP, STEPS};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -17,8 +17,40 @@ const PAUSE: usize = 8;
 const PIECE: usize = 2 * STEPS as usize;
 const TENTHS: u64 = 9;
 
-/// Trips in what a stream left out that are not single pages of another kind, as a tree has them between its records.
+/// Pages touched in what a stream left out that are not single ones of another kind, as a tree has them between its records.
 const OTHERS: u32 = 3;
+
+/// Trips of a stream without one of them, after which they count no more: other threads read the gaps while it reads its
+/// records.
+const ALONE: u32 = 8;
+
+/// Pages touched of late in what a stream left out and has passed.
+#[derive(Default)]
+pub(super) struct MadeUp {
+    pages: u32,
+    last: u64,
+    /// Trips of the stream since.
+    alone: u32,
+}
+
+impl MadeUp {
+    /// Whether so many are others that read what is left out. A page that is touched again is not: a leaf of a tree is, for each
+    /// record that it names.
+    fn is_by_others(&mut self, position: u64) -> bool {
+        let page = position / PAGE * PAGE;
+        self.pages += u32::from(self.pages == 0 || page != self.last);
+        (self.last, self.alone) = (page, 0);
+        self.pages >= OTHERS
+    }
+
+    /// The stream has tripped.
+    pub(super) fn go_on(&mut self) {
+        self.alone += 1;
+        if self.alone >= ALONE {
+            *self = Self::default();
+        }
+    }
+}
 
 /// Where trips were last.
 #[derive(Default)]
@@ -94,13 +126,11 @@ impl Streams {
         let stream = &mut self.streams[index];
         if let Course::Strided { stride, .. } = &stream.course
             && stride.place(position) == Place::Gap
+            && stream.made_up.is_by_others(position)
         {
-            stream.made_up += 1;
-            if stream.made_up == OTHERS {
-                (stream.course, stream.spread) = (Course::FORWARD, spread);
-                let end = stream.windows.as_ref().map_or(position, |windows| windows.end());
-                decision.repair = Some((stream.id, self.plan.extents(position..end.max(position))));
-            }
+            (stream.course, stream.spread) = (Course::FORWARD, spread);
+            let end = stream.windows.as_ref().map_or(position, |windows| windows.end());
+            decision.repair = Some((stream.id, self.plan.extents(position..end.max(position))));
         }
         true
     }
