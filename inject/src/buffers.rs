@@ -180,7 +180,7 @@ fn is_nothing_closed() -> bool {
 // of buffers that is looked up in memory takes longer than the look itself.
 #[inline(never)] // One copy is enough for all who ask.
 fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
-    !is_nothing_closed() && parts_of(list, count).any(|(address, length)| may_be_armed(address, length))
+    !is_nothing_closed() && may_parts_be_armed(list, count)
 }
 
 #[inline(never)] // As above.
@@ -189,7 +189,12 @@ fn may_message_be_armed(message: *const libc::msghdr) -> bool {
         return false;
     }
     let Some(Header { name, parts, control }) = header_of(message) else { return false };
-    may_be_armed(name.0, name.1) || may_be_armed(control.0, control.1) || may_list_be_armed(parts.0, parts.1)
+    may_parts_be_armed(parts.0, parts.1) || may_be_armed(name.0, name.1) || may_be_armed(control.0, control.1)
+}
+
+#[inline(always)]
+fn may_parts_be_armed(list: *const libc::iovec, count: usize) -> bool {
+    parts_of(list, count).any(|(address, length)| may_be_armed(address, length))
 }
 
 #[inline(always)]

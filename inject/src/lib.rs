@@ -23,6 +23,7 @@ pub mod handover;
 mod in_use;
 pub mod interpose;
 pub mod lockfile;
+pub mod mapped;
 pub mod next;
 pub mod owner;
 pub mod past_libc;

@@ -69,12 +69,22 @@ impl Next {
     #[inline(always)]
     pub fn address(&self) -> Option<NonNull<c_void>> {
         let address = self.address.load(Acquire);
-        if address.addr() & SOUGHT == 0 { NonNull::new(address) } else { self.look_up(address.addr()) }
+        if address.addr() as isize <= 0 {
+            return self.look_up();
+        }
+        // SAFETY: it is not 0. (One test for this and `SOUGHT`, which is the sign's bit.)
+        Some(unsafe { NonNull::new_unchecked(address) })
     }
 
     #[cold]
     #[inline(never)] // One copy is enough for all who ask.
-    fn look_up(&self, sought: usize) -> Option<NonNull<c_void>> {
+    fn look_up(&self) -> Option<NonNull<c_void>> {
+        let address = self.address.load(Acquire);
+        let sought = address.addr();
+        if sought & SOUGHT == 0 {
+            // Another thread has found it meanwhile.
+            return NonNull::new(address);
+        }
         // SAFETY: a C string.
         let found = self.name(sought).and_then(|name| unsafe { of(name.as_ptr()) });
         match found {

@@ -10,6 +10,7 @@ use crate::{past_libc, sys};
 #[cfg(target_arch = "x86_64")]
 use core::arch::naked_asm;
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 use precache_contract::PAGE;
 
 /// Two words, in registers. Both all ones: they are not there. No call takes a buffer of that address and length, either.
@@ -63,17 +64,18 @@ impl Words {
 /// As [`pair`].
 #[inline(always)]
 pub unsafe fn six(address: usize) -> Option<[usize; 6]> {
-    let mut words = [0; 6];
+    let mut words = MaybeUninit::uninit();
     // SAFETY: the caller's promise; there is room for so many.
     let Pair(one, other) = unsafe { load_six(address, &mut words) };
-    (one & other != usize::MAX).then_some(words)
+    // SAFETY: all of them have been loaded.
+    (one & other != usize::MAX).then(|| unsafe { words.assume_init() })
 }
 
 /// # Safety
 /// As [`pair`].
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
-unsafe extern "C" fn load_six(address: usize, words: &mut [usize; 6]) -> Pair {
+unsafe extern "C" fn load_six(address: usize, words: &mut MaybeUninit<[usize; 6]>) -> Pair {
     naked_asm!(
         ".cfi_startproc",
         "movups xmm0, [rdi]",
@@ -139,12 +141,12 @@ fn is_there(address: usize, length: usize) -> bool {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn load_six(address: usize, words: &mut [usize; 6]) -> Pair {
+unsafe fn load_six(address: usize, words: &mut MaybeUninit<[usize; 6]>) -> Pair {
     if !is_there(address, size_of_val(words)) {
         return Pair(usize::MAX, usize::MAX);
     }
     // SAFETY: it can be read.
-    *words = unsafe { (address as *const [usize; 6]).read_unaligned() };
+    words.write(unsafe { (address as *const [usize; 6]).read_unaligned() });
     Pair(0, 0)
 }
 

@@ -36,21 +36,28 @@ const FRAME: usize = 64;
 static ARE_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
 /// Those for which no place was left.
-static MORE_WHOLES: AtomicU32 = AtomicU32::new(0);
+static MORE_WHOLES: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts the times that all pins were forgotten.
 static ERA: AtomicU32 = AtomicU32::new(0);
 
-/// A range that stays open as long as this exists.
-pub struct Pin {
-    kind: Kind,
+/// What stays open as long as this exists.
+pub enum Pin {
+    Range(RangePin),
+    Whole(WholePin),
+}
+
+/// A range.
+pub struct RangePin {
+    place: &'static Place,
     era: u32,
 }
 
-enum Kind {
-    Range(&'static Place),
-    Whole(&'static AtomicUsize),
-    WholeWithoutPlace,
+/// All memory. Small enough to be handed on in registers.
+pub struct WholePin {
+    /// Or [`MORE_WHOLES`].
+    place: &'static AtomicUsize,
+    era: u32,
 }
 
 /// An address in the stack frame of a call, where no other one has its frame as long as the call lasts: of stacks that are copied
@@ -78,49 +85,50 @@ pub fn pin(start: usize, end: usize) -> Pin {
         // Until the end is known too, other threads see an empty range, which this thread's turn has not come for.
         if place.start.compare_exchange(0, start, SeqCst, Relaxed).is_ok() {
             place.end.store(end, SeqCst);
-            return Pin { kind: Kind::Range(place), era };
+            return Pin::Range(RangePin { place, era });
         }
     }
     PINNED.fetch_sub(1, SeqCst);
-    everything(Frame::ANY).0
+    Pin::Whole(everything(Frame::ANY).0)
 }
 
 /// Pins all memory, and tells whether the pin is one that was left behind. Handlers that are in their turn may still close some:
 /// see [`crate::registry::await_turns`].
-pub fn everything(Frame(frame): Frame) -> (Pin, bool) {
+#[inline(always)]
+pub fn everything(Frame(frame): Frame) -> (WholePin, bool) {
     let era = ERA.load(Relaxed);
     let own = &WHOLES[frame / FRAME % WHOLES.len()];
     if !ARE_ELSEWHERE.load(Relaxed) && own.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() {
-        return (Pin { kind: Kind::Whole(own), era }, false);
+        return (WholePin { place: own, era }, false);
     }
-    let (kind, was_left) = anywhere(frame);
-    (Pin { kind, era }, was_left)
+    let (place, was_left) = anywhere(frame);
+    (WholePin { place, era }, was_left)
 }
 
 /// The place in which this frame has left a pin behind, or a free one.
 #[cold]
 #[inline(never)] // Most find their own.
-fn anywhere(frame: usize) -> (Kind, bool) {
+fn anywhere(frame: usize) -> (&'static AtomicUsize, bool) {
     if frame != Frame::ANY.0
         && let Some(left) = WHOLES.iter().find(|place| place.load(Relaxed) == frame)
     {
-        return (Kind::Whole(left), true);
+        return (left, true);
     }
     ARE_ELSEWHERE.store(true, Relaxed);
     let own = frame / FRAME;
     for place in (0..WHOLES.len()).filter_map(|next| WHOLES.get(own.wrapping_add(next) % WHOLES.len())) {
         if place.load(Relaxed) == 0 && place.compare_exchange(0, frame, SeqCst, Relaxed).is_ok() {
-            return (Kind::Whole(place), false);
+            return (place, false);
         }
     }
     MORE_WHOLES.fetch_add(1, SeqCst);
-    (Kind::WholeWithoutPlace, false)
+    (&MORE_WHOLES, false)
 }
 
 impl Pin {
-    /// All memory stays open: it was asked for, or there was no place left for a range.
+    /// All memory stays open: there was no place left for a range.
     pub fn is_of_everything(&self) -> bool {
-        !matches!(self.kind, Kind::Range(_))
+        matches!(self, Self::Whole(_))
     }
 }
 
@@ -128,21 +136,35 @@ fn is_everything_pinned() -> bool {
     MORE_WHOLES.load(SeqCst) != 0 || WHOLES.iter().any(|place| place.load(SeqCst) != 0)
 }
 
-impl Drop for Pin {
+// Neither gives back what is no longer its own: when all pins were forgotten in between, its place may be another's.
+impl Drop for RangePin {
     #[inline(never)] // One copy is enough for all who pin.
     fn drop(&mut self) {
-        // All pins were forgotten in between, and its place may be another's.
-        if self.era != ERA.load(Relaxed) {
-            return;
+        if self.era == ERA.load(Relaxed) {
+            self.place.end.store(0, SeqCst);
+            self.place.start.store(0, SeqCst);
+            decrease(&PINNED);
         }
-        match self.kind {
-            Kind::Range(place) => {
-                place.end.store(0, SeqCst);
-                place.start.store(0, SeqCst);
-                decrease(&PINNED);
-            }
-            Kind::Whole(place) => place.store(0, Release),
-            Kind::WholeWithoutPlace => drop(decrease(&MORE_WHOLES)),
+    }
+}
+
+impl Drop for WholePin {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if core::ptr::eq(self.place, &MORE_WHOLES) {
+            self.give_back_without_place();
+        } else if self.era == ERA.load(Relaxed) {
+            self.place.store(0, Release);
+        }
+    }
+}
+
+impl WholePin {
+    #[cold]
+    #[inline(never)]
+    fn give_back_without_place(&self) {
+        if self.era == ERA.load(Relaxed) {
+            let _ = self.place.fetch_update(SeqCst, Relaxed, |count| count.checked_sub(1));
         }
     }
 }
@@ -216,7 +238,7 @@ mod tests {
         drop(middle);
         assert_eq!(unpinned(10, 20), [(10, 13), (15, 20)]);
         let everything = || super::everything(Frame::ANY).0;
-        let mut all: Vec<Pin> = (0..WHOLES.len() + 2).map(|_| everything()).collect();
+        let mut all: Vec<WholePin> = (0..WHOLES.len() + 2).map(|_| everything()).collect();
         while let Some(one) = all.pop() {
             assert_eq!(unpinned(50, 60), []);
             drop(one);
@@ -250,17 +272,16 @@ mod tests {
         reset_after_fork();
         assert_eq!(unpinned(10, 200), [(10, 200)]);
         // Those of the parent that are dropped now are not the child's own, even where they are alike.
-        let own: Vec<Pin> = (0..PINS).map(|n| pin(100 + n, 101 + n)).chain((0..20).map(|_| everything())).collect();
+        let ranges: Vec<Pin> = (0..PINS).map(|n| pin(100 + n, 101 + n)).collect();
+        let wholes: Vec<WholePin> = (0..20).map(|_| everything()).collect();
         drop(many);
-        let mut own = own.into_iter();
-        let ranges: Vec<Pin> = own.by_ref().take(PINS).collect();
-        for one in own {
+        for one in wholes {
             assert_eq!(unpinned(10, 200), []);
             drop(one);
         }
         assert_eq!(unpinned(10, 200), [(10, 100), (100 + PINS, 200)]);
         drop(ranges);
         assert_eq!(unpinned(10, 200), [(10, 200)]);
-        assert_eq!(PINNED.load(SeqCst) + MORE_WHOLES.load(SeqCst), 0);
+        assert_eq!((PINNED.load(SeqCst), MORE_WHOLES.load(SeqCst)), (0, 0));
     }
 }

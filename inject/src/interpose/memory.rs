@@ -1,6 +1,7 @@
 //! Calls that make, change or pin mappings.
 
-use crate::arming::{Mapped, consider, let_go};
+use crate::arming::{consider, let_go};
+use crate::mapped::Mapped;
 use crate::{advice, interpose, registry, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;

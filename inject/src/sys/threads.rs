@@ -1,0 +1,102 @@
+//! Threads and processes, what they wait for, and clocks.
+
+use super::status_at;
+use core::sync::atomic::AtomicU32;
+use syscalls::{Errno, Sysno, syscall};
+
+/// Wakes who sleeps on `word`, in whatever process; `false` when nobody did.
+pub fn futex_wake(word: &AtomicU32) -> bool {
+    // SAFETY: FUTEX_WAKE does not access the word's content (futex(2)). Without FUTEX_PRIVATE_FLAG it reaches other
+    // processes. It can only fail on a bad address.
+    let woken = unsafe { syscall!(Sysno::futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+    woken == Ok(1)
+}
+
+/// A clock in milliseconds, from 1; it moves in steps of a few.
+pub fn milliseconds() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills in the structure, whose layout on 64-bit Linux is libc's.
+    let _ = unsafe { syscall!(Sysno::clock_gettime, libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
+    1 + now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+/// A clock in nanoseconds.
+pub fn nanoseconds() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills in the structure, whose layout on 64-bit Linux is libc's.
+    let _ = unsafe { syscall!(Sysno::clock_gettime, libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+pub fn yield_now() {
+    // SAFETY: no arguments, no effect on memory.
+    let _ = unsafe { syscall!(Sysno::sched_yield) };
+}
+
+/// Has every processor that runs another thread of this process interrupt it, twice, and waits for each
+/// (`membarrier_private_expedited` in kernel/sched/membarrier.c): what the kernel was about there for less than a microsecond, as
+/// when it has found that a page is closed, is nearly always over by then. Where the kernel or a filter refuses, nothing happens.
+pub fn interrupt_other_threads() {
+    for _ in 0..2 {
+        // SAFETY: membarrier(2) takes numbers only.
+        let interrupt = || unsafe { syscall!(Sysno::membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) };
+        if interrupt() == Err(Errno::EPERM) {
+            // SAFETY: as above. A process asks for it before it uses it.
+            let _ = unsafe { syscall!(Sysno::membarrier, libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) };
+            let _ = interrupt();
+        }
+    }
+}
+
+/// For some ten microseconds, and what the kernel adds. By a call that every program with threads makes, if under a filter.
+pub fn sleep_briefly() {
+    static NOBODY_WAKES: AtomicU32 = AtomicU32::new(0);
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 10_000 };
+    let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: a word of ours, and a time that is only read (futex(2)).
+    let _ = unsafe { syscall!(Sysno::futex, NOBODY_WAKES.as_ptr(), how, 0, &raw const time) };
+}
+
+/// The pauses of one who waits for another thread.
+#[derive(Default)]
+pub struct Pauses(u32);
+
+/// How often one yields before it sleeps.
+const YIELDS: u32 = 100;
+
+impl Pauses {
+    /// One of them. They soon become sleep: those who wait are many, or of a higher priority (SCHED_FIFO), and must not keep the
+    /// processors from the one they wait for. Not for signal context.
+    #[inline(never)] // One copy is enough for all who wait.
+    pub fn next(&mut self) {
+        if self.0 < YIELDS {
+            self.0 += 1;
+            yield_now();
+        } else {
+            sleep_briefly();
+        }
+    }
+}
+
+/// The process's number.
+pub fn process() -> i32 {
+    // SAFETY: cannot fail (getpid(2)).
+    unsafe { syscall!(Sysno::getpid) }.unwrap_or(0) as i32
+}
+
+pub fn parent() -> i32 {
+    // SAFETY: cannot fail (getppid(2)).
+    unsafe { syscall!(Sysno::getppid) }.unwrap_or(0) as i32
+}
+
+/// The calling thread's number.
+pub fn thread() -> i32 {
+    // SAFETY: cannot fail (gettid(2)).
+    unsafe { syscall!(Sysno::gettid) }.unwrap_or(0) as i32
+}
+
+/// Whether the process has no other thread; `false` where nobody tells.
+pub fn is_alone() -> bool {
+    // One link for each thread, beside the usual two of a folder (proc(5)).
+    status_at(libc::AT_FDCWD, c"/proc/self/task").is_ok_and(|status| status.st_nlink == 3)
+}
