@@ -219,6 +219,7 @@ pub fn keep_all_open(frame: Frame) -> Option<WholePin> {
     if registry::is_empty() {
         return None;
     }
+    // Each call of printf comes here: one less on the way.
     if !owner::is_settled() {
         settle_inheritance();
     }

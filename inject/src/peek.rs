@@ -67,7 +67,7 @@ pub unsafe fn six(address: usize) -> Option<[usize; 6]> {
     let mut words = MaybeUninit::uninit();
     // SAFETY: the caller's promise; there is room for so many.
     let Pair(one, other) = unsafe { load_six(address, &mut words) };
-    // SAFETY: all of them have been loaded.
+    // SAFETY: `load_six` answers 0 only behind its last store; where it has not come so far, `fail` answers all ones.
     (one & other != usize::MAX).then(|| unsafe { words.assume_init() })
 }
 

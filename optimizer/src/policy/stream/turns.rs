@@ -18,29 +18,31 @@ const PIECE: usize = 2 * STEPS as usize;
 const TENTHS: u64 = 9;
 
 /// Pages touched in what a stream left out that are not single ones of another kind, as a tree has them between its records.
-const OTHERS: u32 = 3;
+const OTHERS: usize = 3;
 
-/// Trips of a stream without one of them, after which they count no more: other threads read the gaps while it reads its
-/// records.
-const ALONE: u32 = 8;
+/// Trips of a stream without another of them, after which they count no more. Threads at their own pace read of its gaps now and
+/// then only.
+const ALONE: u32 = 64;
 
-/// Pages touched of late in what a stream left out and has passed.
+/// Pages touched of late in what a stream left out and has passed, each once: a leaf of a tree is touched for each record that it
+/// names.
 #[derive(Default)]
 pub(super) struct MadeUp {
-    pages: u32,
-    last: u64,
-    /// Trips of the stream since.
+    /// At most [`OTHERS`].
+    pages: Vec<u64>,
+    /// Trips of the stream since the last of them.
     alone: u32,
 }
 
 impl MadeUp {
-    /// Whether so many are others that read what is left out. A page that is touched again is not: a leaf of a tree is, for each
-    /// record that it names.
-    fn is_by_others(&mut self, position: u64) -> bool {
-        let page = position / PAGE * PAGE;
-        self.pages += u32::from(self.pages == 0 || page != self.last);
-        (self.last, self.alone) = (page, 0);
-        self.pages >= OTHERS
+    /// One was touched here. Whether so many have been that others read what is left out.
+    fn add(&mut self, position: u64) -> bool {
+        let page = position / PAGE;
+        if !self.pages.contains(&page) && self.pages.len() < OTHERS {
+            self.pages.push(page);
+            self.alone = 0;
+        }
+        self.pages.len() == OTHERS
     }
 
     /// The stream has tripped.
@@ -108,6 +110,11 @@ impl Stream {
         let is_passed = first.saturating_add(2 * STEP) < position && position < self.last;
         is_passed && self.idle == 0 && self.last - position <= REACH.max(2 * self.spread)
     }
+
+    /// Whether it skips, and this is none of its records.
+    fn leaves_out(&self, position: u64) -> bool {
+        matches!(&self.course, Course::Strided { stride, .. } if stride.place(position) == Place::Gap)
+    }
 }
 
 impl Streams {
@@ -124,10 +131,7 @@ impl Streams {
             }
         }
         let stream = &mut self.streams[index];
-        if let Course::Strided { stride, .. } = &stream.course
-            && stride.place(position) == Place::Gap
-            && stream.made_up.is_by_others(position)
-        {
+        if stream.leaves_out(position) && stream.made_up.add(position) {
             (stream.course, stream.spread) = (Course::FORWARD, spread);
             let end = stream.windows.as_ref().map_or(position, |windows| windows.end());
             decision.repair = Some((stream.id, self.plan.extents(position..end.max(position))));
@@ -153,6 +157,22 @@ impl Streams {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_of_what_is_left_out_counts_once_and_not_for_long() {
+        let (leaf, other, third) = (7 * PAGE, 3000 * PAGE, 6000 * PAGE);
+        let mut leaves = MadeUp::default();
+        assert!(![leaf, leaf + 8, leaf, other, leaf].into_iter().any(|position| leaves.add(position)));
+        assert!(leaves.add(third));
+        let mut seldom = MadeUp::default();
+        for position in [leaf, other, third] {
+            assert!(!seldom.add(position));
+            (0..ALONE - 1).for_each(|_| seldom.go_on());
+            // What was there before is not a new one.
+            assert!(!seldom.add(position));
+            seldom.go_on();
+        }
+    }
 
     /// What was read in turns says nothing of who reads elsewhere.
     #[test]
