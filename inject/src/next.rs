@@ -47,7 +47,8 @@ const SOUGHT: usize = 1 << (usize::BITS - 1);
 
 /// One function of the next library.
 pub struct Next {
-    /// Never 0; or the hash of its name, until it is found. The name itself is that of our own function: once in the library is enough.
+    /// Or the hash of its name, until it is found; never 0. The name itself is that of our own function: once in the library is
+    /// enough.
     address: AtomicPtr<c_void>,
     /// Nothing is exported then.
     #[cfg(not(feature = "preload"))]
