@@ -4,7 +4,7 @@
 //! up on the spot.
 
 #[cfg(feature = "preload")]
-use crate::{exports, interpose::memory::preserving_errno};
+use crate::{exports::Exports as Names, interpose::memory::preserving_errno};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem;
 use core::ptr::{self, NonNull};
@@ -17,27 +17,31 @@ unsafe extern "C" {
 pub type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
 /// libc's own dlsym(3), which sees who calls it. Found by its version: the name alone would be bound to ours, and that of
-/// another preloaded library would be the one that is seen.
+/// another preloaded library would be the one that is seen. (In a page that the loader has written to; looked at first, one of
+/// zeros would be mapped twice.)
+#[cfg_attr(feature = "preload", unsafe(link_section = ".data"))]
 static DLSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Since the functions of libdl are libc's own, as this library takes them to be.
 const VERSION: &CStr = c"GLIBC_2.34";
 
-/// Functions that were other ones once, and the version of those that programs are linked to. For `RTLD_NEXT` glibc 2.34 and
-/// 2.35 give the first (bug 14932): a `realpath` that has no room of its own, a `posix_spawn` that has scripts run by sh, timers whose names are numbers.
+/// The hashes of functions that were other ones once, and the version of those that programs are linked to. For `RTLD_NEXT` glibc 2.34
+/// and 2.35 give the first (bug 14932): a `realpath` that has no room of its own, a `posix_spawn` that has scripts run by sh, timers
+/// whose names are numbers. And one that is there for old programs alone: dlsym(3) does not find it, and allocates for saying so.
 #[cfg(target_arch = "x86_64")]
-const CHANGED: [([u8; 13], [u8; 11]); 6] = [
-    (*b"realpath\0\0\0\0\0", *b"GLIBC_2.3\0\0"),
-    (*b"posix_spawn\0\0", *b"GLIBC_2.15\0"),
-    (*b"posix_spawnp\0", *b"GLIBC_2.15\0"),
-    (*b"lio_listio\0\0\0", *b"GLIBC_2.4\0\0"),
-    (*b"timer_create\0", *b"GLIBC_2.34\0"),
-    (*b"lio_listio64\0", *b"GLIBC_2.4\0\0"),
+const CHANGED: [(u32, [u8; 12]); 7] = [
+    (hash(c"realpath"), *b"GLIBC_2.3\0\0\0"),
+    (hash(c"posix_spawn"), *b"GLIBC_2.15\0\0"),
+    (hash(c"posix_spawnp"), *b"GLIBC_2.15\0\0"),
+    (hash(c"lio_listio"), *b"GLIBC_2.4\0\0\0"),
+    (hash(c"timer_create"), *b"GLIBC_2.34\0\0"),
+    (hash(c"lio_listio64"), *b"GLIBC_2.4\0\0\0"),
+    (hash(c"sigvec"), FIRST_VERSION),
 ];
 
 /// The version that they, as all that glibc had when it came to x86-64, began with.
 #[cfg(target_arch = "x86_64")]
-const FIRST_VERSION: &[u8; 12] = b"GLIBC_2.2.5\0";
+const FIRST_VERSION: [u8; 12] = *b"GLIBC_2.2.5\0";
 
 /// `RTLD_NEXT`: the next object after ours in search order (dlsym(3)).
 const NEXT: *mut c_void = -1isize as *mut c_void;
@@ -45,25 +49,43 @@ const NEXT: *mut c_void = -1isize as *mut c_void;
 /// The highest bit of a word, which no address of a program has: the word holds the hash of a name.
 const SOUGHT: usize = 1 << (usize::BITS - 1);
 
+/// What the linker's table finds a name by (`_dl_new_hash`, elf/dl-new-hash.h in glibc).
+pub const fn hash(name: &CStr) -> u32 {
+    let (name, mut hash, mut at) = (name.to_bytes(), 5381u32, 0);
+    while at < name.len() {
+        hash = hash.wrapping_mul(33).wrapping_add(name[at] as u32);
+        at += 1;
+    }
+    hash
+}
+
+/// Nothing is exported: each has its own name.
+#[cfg(not(feature = "preload"))]
+struct Names;
+
+#[cfg(not(feature = "preload"))]
+impl Names {
+    const fn of_this_library() -> Self {
+        Self
+    }
+}
+
 /// One function of the next library.
 pub struct Next {
     /// Or the hash of its name, until it is found; never 0. The name itself is that of our own function: once in the library is
     /// enough.
     address: AtomicPtr<c_void>,
-    /// Nothing is exported then.
     #[cfg(not(feature = "preload"))]
     name: &'static CStr,
 }
 
 impl Next {
-    #[cfg(feature = "preload")]
     pub const fn new(name: &'static CStr) -> Self {
-        Self { address: AtomicPtr::new(ptr::without_provenance_mut(SOUGHT | exports::hash(name) as usize)) }
-    }
-
-    #[cfg(not(feature = "preload"))]
-    pub const fn new(name: &'static CStr) -> Self {
-        Self { address: AtomicPtr::new(ptr::without_provenance_mut(SOUGHT)), name }
+        Self {
+            address: AtomicPtr::new(ptr::without_provenance_mut(SOUGHT | hash(name) as usize)),
+            #[cfg(not(feature = "preload"))]
+            name,
+        }
     }
 
     /// Its address; `None` when no library has it: errno then is ENOSYS, as of a call that the kernel lacks.
@@ -80,14 +102,19 @@ impl Next {
     #[cold]
     #[inline(never)] // One copy is enough for all who ask.
     fn look_up(&self) -> Option<NonNull<c_void>> {
+        self.look_up_by(&Names::of_this_library())
+    }
+
+    fn look_up_by(&self, names: &Names) -> Option<NonNull<c_void>> {
         let address = self.address.load(Acquire);
         let sought = address.addr();
         if sought & SOUGHT == 0 {
             // Another thread has found it meanwhile.
             return NonNull::new(address);
         }
+        let hash = sought as u32;
         // SAFETY: a C string.
-        let found = self.name(sought).and_then(|name| unsafe { of(name.as_ptr()) });
+        let found = self.name(names, hash).and_then(|name| unsafe { of(name, hash) });
         match found {
             Some(found) => self.address.store(found.as_ptr(), Release),
             // SAFETY: the calling thread's own errno (errno(3)).
@@ -97,40 +124,51 @@ impl Next {
     }
 
     #[cfg(feature = "preload")]
-    fn name(&self, sought: usize) -> Option<&'static CStr> {
-        exports::name_of(sought as u32)
+    fn name(&self, names: &Names, hash: u32) -> Option<*const c_char> {
+        names.name(hash)
     }
 
     #[cfg(not(feature = "preload"))]
-    fn name(&self, _: usize) -> Option<&'static CStr> {
-        Some(self.name)
+    fn name(&self, _: &Names, _: u32) -> Option<*const c_char> {
+        Some(self.name.as_ptr())
     }
 }
 
 /// The next function of a name, in the version that programs are linked to; `None` when no library has it.
 ///
 /// # Safety
-/// `name` is a C string.
-pub unsafe fn of(name: *const c_char) -> Option<NonNull<c_void>> {
+/// `name` is a C string, and this its hash.
+pub unsafe fn of(name: *const c_char, hash: u32) -> Option<NonNull<c_void>> {
+    let dlsym = libc_dlsym()?;
     // SAFETY: a C string and a handle that dlsym(3) defines.
-    let address = NonNull::new(unsafe { libc_dlsym()?(NEXT, name) });
+    let found = || NonNull::new(unsafe { dlsym(NEXT, name) });
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller's promise.
-    let address = newest(unsafe { CStr::from_ptr(name) }, address);
-    address
+    let found = || unsafe { newest(name, hash, found) };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = hash;
+    found()
 }
 
-/// What programs are linked to, where `address` is that of a function's first version.
+/// What programs are linked to, where what is `found` may be a function's first version.
+///
+/// # Safety
+/// As [`of`].
 #[cfg(target_arch = "x86_64")]
-fn newest(name: &CStr, address: Option<NonNull<c_void>>) -> Option<NonNull<c_void>> {
+unsafe fn newest(
+    name: *const c_char,
+    hash: u32,
+    found: impl Fn() -> Option<NonNull<c_void>>,
+) -> Option<NonNull<c_void>> {
+    let Some((_, version)) = CHANGED.iter().find(|(changed, _)| *changed == hash) else { return found() };
     // SAFETY: C strings and a handle that dlsym(3) defines.
-    let of = |version: &[u8]| NonNull::new(unsafe { dlvsym(NEXT, name.as_ptr(), version.as_ptr().cast()) });
-    let is_it = |changed: &[u8]| changed.starts_with(name.to_bytes_with_nul());
-    let Some((_, version)) = CHANGED.iter().find(|(changed, _)| is_it(changed)) else {
-        // What is there for old programs alone (sigvec) is found by its version.
-        return address.or_else(|| of(FIRST_VERSION));
-    };
-    if address == of(FIRST_VERSION) { of(version) } else { address }
+    let of = |version: &[u8; 12]| NonNull::new(unsafe { dlvsym(NEXT, name, version.as_ptr().cast()) });
+    let first = of(&FIRST_VERSION);
+    if *version == FIRST_VERSION {
+        return first;
+    }
+    let found = found();
+    if found == first { of(version) } else { found }
 }
 
 /// libc's dlsym(3); `None` in a C library that has it under no such version.
@@ -163,8 +201,9 @@ pub fn look_up_all() {
     let all = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
     // The program begins with the errno that it has without us.
     preserving_errno(|| {
+        let names = Names::of_this_library();
         for next in all {
-            next.address();
+            next.look_up_by(&names);
         }
     });
 }
@@ -237,23 +276,42 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[cfg_attr(miri, ignore = "looks into libc")]
     fn of_functions_that_have_changed_the_newest_is_found() {
-        let linked = [
-            libc::realpath as *const () as *mut c_void,
-            libc::posix_spawn as *const () as *mut c_void,
-            libc::posix_spawnp as *const () as *mut c_void,
-            libc::lio_listio as *const () as *mut c_void,
-            libc::timer_create as *const () as *mut c_void,
+        let changed = [
+            (c"realpath", libc::realpath as *const () as *mut c_void),
+            (c"posix_spawn", libc::posix_spawn as *const () as *mut c_void),
+            (c"posix_spawnp", libc::posix_spawnp as *const () as *mut c_void),
+            (c"lio_listio", libc::lio_listio as *const () as *mut c_void),
+            (c"timer_create", libc::timer_create as *const () as *mut c_void),
         ];
-        for ((name, _), linked) in CHANGED.iter().zip(linked.map(NonNull::new)) {
-            let name = CStr::from_bytes_until_nul(name).unwrap();
+        for (name, linked) in changed {
+            let linked = NonNull::new(linked);
             // SAFETY: C strings and a handle that dlsym(3) defines.
             let first = NonNull::new(unsafe { dlvsym(NEXT, name.as_ptr(), FIRST_VERSION.as_ptr().cast()) });
             assert!(first.is_some() && first != linked, "{name:?} has changed");
-            assert_eq!(newest(name, first), linked);
-            assert_eq!(newest(name, linked), linked);
+            // SAFETY: a C string.
+            let newest = |found| unsafe { newest(name.as_ptr(), hash(name), || found) };
+            assert_eq!(newest(first), linked);
+            assert_eq!(newest(linked), linked);
         }
         let others = Some(NonNull::dangling());
-        assert_eq!(newest(c"realpath", others), others, "another library's");
-        assert_eq!(newest(c"write", others), others);
+        // SAFETY: C strings.
+        let of_others = |name: &CStr| unsafe { newest(name.as_ptr(), hash(name), || others) };
+        assert_eq!(of_others(c"realpath"), others, "another library's");
+        assert_eq!(of_others(c"write"), others);
+    }
+
+    /// It would leave a message for the program's dlerror(3), in memory of the program's.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    #[cfg_attr(miri, ignore = "looks into libc")]
+    fn what_is_there_for_old_programs_alone_is_found_without_an_error() {
+        unsafe extern "C" {
+            fn dlerror() -> *mut c_char;
+        }
+        // SAFETY: the calling thread's last error, of which nothing is kept.
+        unsafe { dlerror() };
+        assert!(Next::new(c"sigvec").address().is_some());
+        // SAFETY: as above.
+        assert!(unsafe { dlerror() }.is_null());
     }
 }

@@ -53,13 +53,19 @@ struct Store {
 // SAFETY: the cells are written by `read`, which runs once, in the constructor, and are read after the state says so.
 unsafe impl Sync for Store {}
 
-/// The value, and its length.
-struct Text(UnsafeCell<([u8; CAPACITY], usize)>);
+/// The value, behind its length: most are short, and then one page is touched.
+#[repr(C)]
+struct Text {
+    length: usize,
+    value: [u8; CAPACITY],
+}
+
+struct Kept(UnsafeCell<Text>);
 
 // SAFETY: as `Store`.
-unsafe impl Sync for Text {}
+unsafe impl Sync for Kept {}
 
-static TEXT: Text = Text(UnsafeCell::new(([0; CAPACITY], 0)));
+static TEXT: Kept = Kept(UnsafeCell::new(Text { length: 0, value: [0; CAPACITY] }));
 
 #[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static STORE: Store = Store {
@@ -97,10 +103,10 @@ unsafe fn take(value: &[u8]) -> bool {
     }
     // SAFETY: the caller's promise: nobody else reads or writes the cells now.
     let (text, settings) = unsafe { (&mut *TEXT.0.get(), &mut *STORE.settings.get()) };
-    for (to, from) in text.0.iter_mut().zip(value) {
+    for (to, from) in text.value.iter_mut().zip(value) {
         *to = if *from == b'\n' { 0 } else { *from };
     }
-    text.1 = value.len();
+    text.length = value.len();
     (settings.distance, settings.min_file) = (8 << 20, 32 << 20);
     let mut complete = (false, false);
     for (key, value) in entries(value) {
@@ -155,8 +161,8 @@ pub fn nobody_fetches() -> bool {
 
 fn values(key: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
     // SAFETY: written before the state says so, not after; callers have asked `get` first, and unset it is empty.
-    let (text, length) = unsafe { &*TEXT.0.get() };
-    entries(text.get(..*length).unwrap_or_default()).filter(move |(k, _)| *k == key).map(|(_, value)| value)
+    let text = unsafe { &*TEXT.0.get() };
+    entries(text.value.get(..text.length).unwrap_or_default()).filter(move |(k, _)| *k == key).map(|(_, value)| value)
 }
 
 /// Name of the optimizer's socket in the abstract namespace.

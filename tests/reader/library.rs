@@ -71,13 +71,13 @@ fn only_interposers_are_exported() {
     assert_eq!(symbols(&library, "--defined-only"), interposers);
 }
 
-/// A function is looked up by the hash of its name alone (`inject/src/exports.rs`).
+/// A function is looked up by the hash of its name alone, of which the table keeps all but the last bit (`inject/src/exports.rs`).
 #[test]
 fn no_two_exported_names_have_one_hash() {
     let (_home, library) = unpacked();
     let names = symbols(&library, "--defined-only");
     let hash = |name: &str| name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
-    let hashes: BTreeSet<_> = names.iter().map(|name| hash(name)).collect();
+    let hashes: BTreeSet<_> = names.iter().map(|name| hash(name) | 1).collect();
     assert_eq!(hashes.len(), names.len());
 }
 

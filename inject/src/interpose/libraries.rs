@@ -7,7 +7,7 @@ use crate::next::Next;
 use crate::past_libc;
 #[cfg(feature = "preload")]
 use crate::{
-    exports,
+    exports::Exports,
     next::{self, Dlsym},
     settings,
 };
@@ -57,9 +57,11 @@ unsafe extern "C" fn find(library: *mut c_void, name: *const c_char) -> *mut c_v
         return found;
     }
     // SAFETY: a name under which something was found.
-    let Some(ours) = exports::of(unsafe { CStr::from_ptr(name) }) else { return found };
+    let wanted = unsafe { CStr::from_ptr(name) };
+    let hash = next::hash(wanted);
+    let Some(ours) = Exports::of_this_library().function(wanted, hash) else { return found };
     // SAFETY: as above.
-    if unsafe { next::of(name) } == NonNull::new(found) || cfg!(feature = "sabotage-ours-whoever-looks") {
+    if unsafe { next::of(name, hash) } == NonNull::new(found) || cfg!(feature = "sabotage-ours-whoever-looks") {
         return ours.as_ptr();
     }
     // What was looked up since may have left an error, which dlerror(3) would tell of.
