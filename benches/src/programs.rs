@@ -21,6 +21,12 @@ pub enum ProgramError {
     NoSuchUser(String),
     #[error("only root can run readers as {0}: leave out --as-user, or use sudo")]
     NotRoot(String),
+    #[error(
+        "process {process} is an optimizer of another build, {program}, and would serve what is measured: end the programs that it serves, and run this again"
+    )]
+    OtherOptimizer { process: i32, program: String },
+    #[error("cannot look for running optimizers: {0}")]
+    Processes(#[from] procfs::ProcError),
     #[error("cannot prepare the programs in {folder}: {why}", folder = .0.display(), why = .1)]
     Unprepared(PathBuf, std::io::Error),
 }
@@ -45,7 +51,7 @@ impl Programs {
         // Of a run as another user it would be that one's, whom nobody else trusts with what is executed.
         let _ = fs::remove_dir_all(&home);
         fs::create_dir_all(&home).map_err(unprepared)?;
-        let Some(name) = as_user else { return Ok(Self { folder: built, user: None, home }) };
+        let Some(name) = as_user else { return Self { folder: built, user: None, home }.without_others() };
 
         if !nix::unistd::geteuid().is_root() {
             return Err(ProgramError::NotRoot(name.to_owned()));
@@ -58,7 +64,26 @@ impl Programs {
         for name in NAMES {
             fs::copy(built.join(name), folder.join(name)).map_err(unprepared)?;
         }
-        Ok(Self { folder, user: Some(user), home })
+        Self { folder, user: Some(user), home }.without_others()
+    }
+
+    /// One optimizer serves all readers of a user in a mount namespace, also those of another build of this version.
+    fn without_others(self) -> Result<Self, ProgramError> {
+        let (own, user) =
+            (self.path("precache-run"), self.user.as_ref().map_or(nix::unistd::geteuid(), |user| user.uid));
+        let here = fs::read_link("/proc/self/ns/mnt").ok();
+        let is_in_the_way = |process: &Process| {
+            let is_reached = process.uid().is_ok_and(|of| of == user.as_raw())
+                && fs::read_link(format!("/proc/{}/ns/mnt", process.pid())).ok() == here;
+            is_reached && is_service(process) && !process.exe().is_ok_and(|program| program == own)
+        };
+        match procfs::process::all_processes()?.flatten().find(is_in_the_way) {
+            None => Ok(self),
+            Some(process) => Err(ProgramError::OtherOptimizer {
+                process: process.pid(),
+                program: process.exe().map_or("unknown".to_owned(), |program| program.display().to_string()),
+            }),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -88,11 +113,8 @@ impl Programs {
     /// The optimizers that run now: processes of our program as `precache service`.
     pub fn services(&self) -> procfs::ProcResult<Vec<Process>> {
         let program = self.path("precache-run");
-        let is_service = |process: &Process| {
-            process.exe().is_ok_and(|exe| exe == program)
-                && process.cmdline().is_ok_and(|words| words.get(1).is_some_and(|word| word == "service"))
-        };
-        Ok(procfs::process::all_processes()?.flatten().filter(is_service).collect())
+        let is_ours = |process: &Process| is_service(process) && process.exe().is_ok_and(|exe| exe == program);
+        Ok(procfs::process::all_processes()?.flatten().filter(is_ours).collect())
     }
 
     pub fn is_other_user(&self) -> bool {
@@ -109,4 +131,12 @@ impl Programs {
         let path = std::env::var_os("PATH")?;
         std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()).map(Into::into)
     }
+}
+
+/// Whether it runs as `precache service`.
+fn is_service(process: &Process) -> bool {
+    let is_called = |program: &str| Path::new(program).file_name().is_some_and(|name| name == "precache");
+    let is_it =
+        |words: Vec<String>| matches!(&words[..], [program, word, ..] if is_called(program) && word == "service");
+    process.cmdline().is_ok_and(is_it)
 }

@@ -13,7 +13,7 @@ use crate::verdict::{Bar, Verdict};
 /// Nanoseconds more than without precache.
 const BAR: f64 = 10.0;
 /// Runs with and without precache, in turn.
-const PAIRS: usize = 12;
+const PAIRS: usize = 24;
 /// The calls in `wrapper.c`.
 const WRAPPED: [&str; 6] = ["write", "read", "send", "recv", "writev", "sendmsg"];
 

@@ -14,7 +14,7 @@ mod start;
 
 use std::fs;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::Bench;
@@ -86,6 +86,9 @@ struct Earlier {
     results: Vec<Row>,
 }
 
+/// Stands between when a row was measured and the machine, where that is not the one that the table names.
+const ELSEWHERE: &str = ", on ";
+
 pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
     let cases: Vec<Case> = [
         sequential::cases(),
@@ -111,7 +114,7 @@ pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
     let title = if bench.programs.is_other_user() { "limits-as-user" } else { "limits" };
     let machine = Machine::here(bench.scratch(), bench.settings.as_user.as_deref());
     let when = when(bench, &machine);
-    let earlier = if only.is_empty() { Vec::new() } else { earlier(bench, &machine, title) };
+    let earlier = if only.is_empty() { Vec::new() } else { earlier(bench, &machine, title)? };
     let mut rows = Vec::new();
     for case in &cases {
         if is_chosen(&case.name) {
@@ -141,11 +144,19 @@ fn when(bench: &Bench, machine: &Machine) -> String {
     format!("{}, {commit}, size {} x {}", machine.date, mebibytes(bench.size()), bench.settings.repetitions)
 }
 
-/// The rows of the last run, if it was on a machine like this one.
-fn earlier(bench: &Bench, machine: &Machine, title: &str) -> Vec<Row> {
-    let text = fs::read(bench.settings.results.join(format!("{title}.json")));
-    let earlier = text.ok().and_then(|text| serde_json::from_slice::<Earlier>(&text).ok());
-    earlier.filter(|earlier| earlier.machine.is_like(machine)).map_or(Vec::new(), |earlier| earlier.results)
+/// The rows of the last run; those from another machine say so from now on.
+fn earlier(bench: &Bench, machine: &Machine, title: &str) -> anyhow::Result<Vec<Row>> {
+    let path = bench.settings.results.join(format!("{title}.json"));
+    let Ok(text) = fs::read(&path) else { return Ok(Vec::new()) };
+    let Earlier { machine: other, results: mut rows } = serde_json::from_slice(&text).with_context(|| {
+        format!("{} holds no rows that could be kept: remove it, or name other --results", path.display())
+    })?;
+    if !other.is_like(machine) {
+        for row in rows.iter_mut().filter(|row| !row.when.contains(ELSEWHERE)) {
+            row.when = format!("{}{ELSEWHERE}{}, {}", row.when, other.cpu, other.kernel);
+        }
+    }
+    Ok(rows)
 }
 
 /// The rows as someone who does not own the data meets them are a run of their own.

@@ -71,9 +71,10 @@ pub fn could_overlap(start: usize, end: usize) -> bool {
     start < HIGHEST.load(Relaxed) && LOWEST.load(Relaxed) < end
 }
 
-/// Whether anything armed could lie at or above the address.
+/// Whether anything that was ever armed could lie at or above the address.
+#[inline(always)]
 pub fn could_lie_above(address: usize) -> bool {
-    !super::is_empty() && address < HIGHEST.load(Relaxed)
+    address < HIGHEST.load(Relaxed)
 }
 
 /// Slots whose mapping could hold the address.
