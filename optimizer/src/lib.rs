@@ -6,6 +6,7 @@ pub mod link;
 pub mod memory;
 pub mod options;
 pub mod policy;
+mod process;
 pub mod progress;
 pub mod report;
 pub mod service;

@@ -7,6 +7,7 @@ use super::thread::Thread;
 use super::worker::{Announcement, Source, Unresolved, Use, Worker, lock};
 use crate::engine::SentFile;
 use crate::options::RunOptions;
+use crate::process;
 use crate::progress::MappingId;
 use crate::progress::checkpoints::Shared;
 use crate::report::{MappingReport, ReaderReport, Refusals};
@@ -15,7 +16,7 @@ use crossbeam::channel::{Sender, unbounded};
 use precache_contract::enrolment::Enrolment;
 use precache_contract::segment::{Method, Refusal};
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -236,18 +237,12 @@ impl Drop for Reader {
 
 /// A descriptor that is ready once the process is dead: at once if it died before we heard of it.
 fn life_of(pid: i32) -> std::io::Result<OwnedFd> {
-    // SAFETY: takes numbers only; the descriptor it makes is ours.
-    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if number >= 0 {
-        // SAFETY: as above.
-        return Ok(unsafe { OwnedFd::from_raw_fd(number as i32) });
-    }
-    match std::io::Error::last_os_error() {
+    match process::open(pid) {
         // A pipe without a writer is at its end.
-        error if error.raw_os_error() == Some(libc::ESRCH) => {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
             Ok(nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map(|(end, _)| end)?)
         }
-        error => Err(error),
+        opened => opened,
     }
 }
 

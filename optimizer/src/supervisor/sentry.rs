@@ -22,6 +22,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 
 use super::signals::{Arrival, Inbox};
+use crate::process;
 
 /// How long an answer may take, before a sentry that somebody stopped is continued, and after.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -38,7 +39,8 @@ impl Sentry {
     pub fn post(inbox: &Inbox, program: Pid) -> io::Result<Self> {
         let (line, far_end) = UnixStream::pair()?;
         line.set_read_timeout(Some(PATIENCE))?;
-        let program = descriptor_of(program);
+        // Before Linux 5.3 there is none.
+        let program = process::open(program.as_raw()).ok();
         // SAFETY: the child only makes system calls in `stand`, and needs no lock that a thread held at the fork.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => Ok(Self { pid: child, line }),
@@ -80,14 +82,6 @@ impl Drop for Sentry {
         let _ = kill(self.pid, Signal::SIGKILL);
         let _ = waitpid(self.pid, None);
     }
-}
-
-/// The process, whatever its number comes to name; `None` before Linux 5.3.
-fn descriptor_of(process: Pid) -> Option<OwnedFd> {
-    // SAFETY: pidfd_open(2) takes two numbers and touches no memory.
-    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0) };
-    // SAFETY: a descriptor just opened, which nobody else has.
-    RawFd::try_from(number).ok().filter(|&number| number >= 0).map(|number| unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// The sentry's life. It allocates nothing: the fork may have happened in the midst of another thread's allocation.
