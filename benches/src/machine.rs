@@ -43,21 +43,17 @@ impl Machine {
         }
     }
 
-    /// Whether figures of both may stand in one table.
-    pub fn is_like(&self, other: &Self) -> bool {
-        let hardware =
-            |machine: &Self| (machine.cpu.clone(), machine.cores, machine.memory_bytes, machine.kernel.clone());
-        hardware(self) == hardware(other)
+    /// What figures depend on, whoever measures.
+    pub fn hardware(&self) -> String {
+        let memory = self.memory_bytes as f64 / f64::from(1 << 30);
+        format!("{}, {} cores, {memory:.0} GiB memory, {}", self.cpu, self.cores, self.kernel)
     }
 
     /// One line for people.
     pub fn line(&self) -> String {
         format!(
-            "{}, {} cores, {:.0} GiB memory, {}, disk read-ahead {} KiB, {}, load {:.1} at the start, {}{}",
-            self.cpu,
-            self.cores,
-            self.memory_bytes as f64 / f64::from(1 << 30),
-            self.kernel,
+            "{}, disk read-ahead {} KiB, {}, load {:.1} at the start, {}{}",
+            self.hardware(),
             self.disk_read_ahead.map_or("unknown".to_owned(), |kilobytes| kilobytes.to_string()),
             self.user,
             self.load_average,

@@ -22,9 +22,11 @@ pub enum ProgramError {
     #[error("only root can run readers as {0}: leave out --as-user, or use sudo")]
     NotRoot(String),
     #[error(
-        "process {process} is an optimizer of another build, {program}, and would serve what is measured: end the programs that it serves, and run this again"
+        "process {process}, {}, is an optimizer of another build that would serve what is measured: \
+         end the programs that it serves, and run this again",
+        .program.display()
     )]
-    OtherOptimizer { process: i32, program: String },
+    OtherOptimizer { process: i32, program: PathBuf },
     #[error("cannot look for running optimizers: {0}")]
     Processes(#[from] procfs::ProcError),
     #[error("cannot prepare the programs in {folder}: {why}", folder = .0.display(), why = .1)]
@@ -67,22 +69,19 @@ impl Programs {
         Self { folder, user: Some(user), home }.without_others()
     }
 
-    /// One optimizer serves all readers of a user in a mount namespace, also those of another build of this version.
+    /// One optimizer serves all readers in a place (`precache::link::name`), also those of a build that differs in the optimizer
+    /// alone.
     fn without_others(self) -> Result<Self, ProgramError> {
-        let (own, user) =
-            (self.path("precache-run"), self.user.as_ref().map_or(nix::unistd::geteuid(), |user| user.uid));
-        let here = fs::read_link("/proc/self/ns/mnt").ok();
-        let is_in_the_way = |process: &Process| {
-            let is_reached = process.uid().is_ok_and(|of| of == user.as_raw())
-                && fs::read_link(format!("/proc/{}/ns/mnt", process.pid())).ok() == here;
-            is_reached && is_service(process) && !process.exe().is_ok_and(|program| program == own)
+        let user = self.user.as_ref().map_or(nix::unistd::geteuid(), |user| user.uid);
+        let name = precache::link::name::of_this_place(user);
+        let other = |process: Process| {
+            let program = process.exe().ok()?;
+            let is_meant = is_service(&process, Some(&name)) && program.parent() != Some(&self.folder);
+            is_meant.then_some(ProgramError::OtherOptimizer { process: process.pid(), program })
         };
-        match procfs::process::all_processes()?.flatten().find(is_in_the_way) {
+        match procfs::process::all_processes()?.flatten().find_map(other) {
             None => Ok(self),
-            Some(process) => Err(ProgramError::OtherOptimizer {
-                process: process.pid(),
-                program: process.exe().map_or("unknown".to_owned(), |program| program.display().to_string()),
-            }),
+            Some(other) => Err(other),
         }
     }
 
@@ -113,7 +112,7 @@ impl Programs {
     /// The optimizers that run now: processes of our program as `precache service`.
     pub fn services(&self) -> procfs::ProcResult<Vec<Process>> {
         let program = self.path("precache-run");
-        let is_ours = |process: &Process| is_service(process) && process.exe().is_ok_and(|exe| exe == program);
+        let is_ours = |process: &Process| is_service(process, None) && process.exe().is_ok_and(|exe| exe == program);
         Ok(procfs::process::all_processes()?.flatten().filter(is_ours).collect())
     }
 
@@ -133,10 +132,9 @@ impl Programs {
     }
 }
 
-/// Whether it runs as `precache service`.
-fn is_service(process: &Process) -> bool {
-    let is_called = |program: &str| Path::new(program).file_name().is_some_and(|name| name == "precache");
-    let is_it =
-        |words: Vec<String>| matches!(&words[..], [program, word, ..] if is_called(program) && word == "service");
-    process.cmdline().is_ok_and(is_it)
+/// Whether it runs as `precache service`, under this name.
+fn is_service(process: &Process, name: Option<&str>) -> bool {
+    let Ok(words) = process.cmdline() else { return false };
+    let is_named = |name| words.windows(2).any(|pair| pair == ["--name", name]);
+    words.get(1).is_some_and(|word| word == "service") && name.is_none_or(is_named)
 }

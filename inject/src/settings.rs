@@ -53,7 +53,7 @@ struct Store {
 // SAFETY: the cells are written by `read`, which runs once, in the constructor, and are read after the state says so.
 unsafe impl Sync for Store {}
 
-/// The value, behind its length: most are short, and then one page is touched.
+/// The value, behind its length: of most, which are short, a start touches a page or two.
 #[repr(C)]
 struct Text {
     length: usize,

@@ -13,6 +13,7 @@ mod skipping;
 mod start;
 
 use std::fs;
+use std::io::ErrorKind;
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,9 @@ struct Row {
     #[serde(flatten)]
     bar: Bar,
     when: String,
+    /// Where, if not on the machine that the table names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
     /// Share of the processors' time that the host took while the case was measured.
     stolen: f64,
     /// Microseconds for a page of memory that nobody had before, right after; 0: not measured.
@@ -85,9 +89,6 @@ struct Earlier {
     machine: Machine,
     results: Vec<Row>,
 }
-
-/// Stands between when a row was measured and the machine, where that is not the one that the table names.
-const ELSEWHERE: &str = ", on ";
 
 pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
     let cases: Vec<Case> = [
@@ -122,13 +123,14 @@ pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
             let bars = case.bars(bench);
             let stolen = steal.share();
             let new_page = new_page::time()?.as_secs_f64() * 1e6;
-            let row = |bar| Row { name: case.name.clone(), bar, when: when.clone(), stolen, new_page };
+            let row = |bar| Row { name: case.name.clone(), bar, when: when.clone(), machine: None, stolen, new_page };
             rows.extend(bars.into_iter().map(row));
         } else {
             rows.extend(earlier.iter().filter(|row| row.name == case.name).cloned());
         }
     }
-    rows.push(Row { name: "user".into(), bar: as_user(bench, &names, &rows), when, stolen: 0.0, new_page: 0.0 });
+    let all = as_user(bench, &names, &rows);
+    rows.push(Row { name: "user".into(), bar: all, when, machine: None, stolen: 0.0, new_page: 0.0 });
     let heading = "At the storage's limit, and never in the way";
     publish(bench, &machine, title, heading, &describe(&rows).to_string(), &rows)
 }
@@ -144,19 +146,29 @@ fn when(bench: &Bench, machine: &Machine) -> String {
     format!("{}, {commit}, size {} x {}", machine.date, mebibytes(bench.size()), bench.settings.repetitions)
 }
 
-/// The rows of the last run; those from another machine say so from now on.
+/// The rows of the last run.
 fn earlier(bench: &Bench, machine: &Machine, title: &str) -> anyhow::Result<Vec<Row>> {
     let path = bench.settings.results.join(format!("{title}.json"));
-    let Ok(text) = fs::read(&path) else { return Ok(Vec::new()) };
-    let Earlier { machine: other, results: mut rows } = serde_json::from_slice(&text).with_context(|| {
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.with_context(|| path.display().to_string())?,
+    };
+    let earlier: Earlier = serde_json::from_slice(&text).with_context(|| {
         format!("{} holds no rows that could be kept: remove it, or name other --results", path.display())
     })?;
-    if !other.is_like(machine) {
-        for row in rows.iter_mut().filter(|row| !row.when.contains(ELSEWHERE)) {
-            row.when = format!("{}{ELSEWHERE}{}, {}", row.when, other.cpu, other.kernel);
-        }
+    Ok(earlier.rows_beside(&machine.hardware()))
+}
+
+impl Earlier {
+    /// Its rows in a table of this machine: each that was measured on another one says on which.
+    fn rows_beside(self, machine: &str) -> Vec<Row> {
+        let theirs = self.machine.hardware();
+        let mark = |row: Row| {
+            let measured_on = row.machine.unwrap_or_else(|| theirs.clone());
+            Row { machine: (measured_on != machine).then_some(measured_on), ..row }
+        };
+        self.results.into_iter().map(mark).collect()
     }
-    Ok(rows)
 }
 
 /// The rows as someone who does not own the data meets them are a run of their own.
@@ -167,22 +179,24 @@ fn as_user(bench: &Bench, names: &[&str], rows: &[Row]) -> Bar {
     }
     let count = |verdict| rows.iter().filter(|row| row.bar.verdict == verdict).count();
     let (met, not_met) = (count(Verdict::Met), count(Verdict::NotMet));
-    let absent = names.iter().filter(|name| !rows.iter().any(|row| row.name == **name)).count();
+    let is_of_here = |name: &str| rows.iter().any(|row| row.name == name && row.machine.is_none());
+    let absent = names.iter().filter(|name| !is_of_here(name)).count();
     let verdict = match (not_met, met == rows.len() && absent == 0) {
         (1.., _) => Verdict::NotMet,
         (0, true) => Verdict::Met,
         (0, false) => Verdict::Undecided,
     };
-    let absent = if absent == 0 { String::new() } else { format!("; cases never run: {absent}") };
+    let absent = if absent == 0 { String::new() } else { format!("; cases never run on this machine: {absent}") };
     Bar::new(subject, format!("{met} of {} bars met, {not_met} not met{absent}", rows.len()), verdict)
 }
 
 fn describe(rows: &[Row]) -> Table {
     let mut table = Table::new(["row", "bar ", "measured ", "verdict ", "stolen", "new page", "when "]);
-    for Row { name, bar, when, stolen, new_page } in rows {
+    for Row { name, bar, when, machine, stolen, new_page } in rows {
         let stolen = format!("{:.1} %", 100.0 * stolen);
         let new_page = if *new_page > 0.0 { format!("{new_page:.1} us") } else { "-".into() };
-        table.row([name, &bar.requirement, &bar.measured, &bar.verdict.to_string(), &stolen, &new_page, when]);
+        let when = machine.as_ref().map_or(when.clone(), |machine| format!("{when}, on {machine}"));
+        table.row([name, &bar.requirement, &bar.measured, &bar.verdict.to_string(), &stolen, &new_page, &when]);
     }
     table
 }
@@ -203,5 +217,26 @@ mod tests {
         assert_eq!(meant("warm"), ["warm"]);
         assert_eq!(meant("wa"), ["warm", "warm-local"]);
         assert!(meant("x").is_empty());
+    }
+
+    #[test]
+    fn rows_of_another_machine_say_so_until_they_are_back_on_it() {
+        let row = |machine: Option<&str>| Row {
+            name: "warm".into(),
+            bar: Bar::not_measured("", ""),
+            when: String::new(),
+            machine: machine.map(Into::into),
+            stolen: 0.0,
+            new_page: 0.0,
+        };
+        let here = Machine::here(std::path::Path::new("/"), None);
+        let hardware = here.hardware();
+        let beside = |machine: &str| {
+            let earlier = Earlier { machine: here.clone(), results: vec![row(None), row(Some("another"))] };
+            earlier.rows_beside(machine).into_iter().map(|row| row.machine).collect::<Vec<_>>()
+        };
+        assert_eq!(beside(&hardware), [None, Some("another".to_owned())]);
+        assert_eq!(beside("another"), [Some(hardware.clone()), None]);
+        assert_eq!(beside("a third"), [Some(hardware), Some("another".to_owned())]);
     }
 }

@@ -20,9 +20,9 @@ pub use trip::{adopt, give_up, hit_for_call};
 
 /// Called by the kernel with all signals blocked: on SIGSEGV, whoever caused it.
 ///
-/// What a trip runs lies together in the library (`.text.hot.trip`), and so does what it reads and writes (`.bss.trip`, an entry
-/// of the table of mappings, two pages of the segment, that which forks wipe): a slow reader's trips find little of it in the processor's caches, and
-/// each page of it is looked up anew.
+/// What a trip runs lies together in the library (`.text.hot.trip`), and so does what it reads and writes (`.bss.trip`, with
+/// what the constructor looks at; an entry of the table of mappings, two pages of the segment, that which forks wipe): a slow
+/// reader's trips find little of it in the processor's caches, and each page of it is looked up anew.
 ///
 /// A handler of the program's is jumped to, not called: it finds the stack and the registers with which the kernel calls
 /// handlers, and returns to where they return, so that no backtrace and no stack pointer shows us.

@@ -91,8 +91,8 @@ pub fn settle_mask() {
     }
 }
 
-/// A handler of another signal was set, before all else here, that blocks SIGSEGV while it runs. (In a page that the constructor
-/// writes to: of those that it only looks into it touches one less.)
+/// A handler of another signal was set, before all else here, that blocks SIGSEGV while it runs. The constructor looks at it, and
+/// writes to the page that it is in anyway.
 #[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static BLOCKED_EARLY: AtomicBool = AtomicBool::new(false);
 

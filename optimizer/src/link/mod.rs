@@ -3,7 +3,7 @@
 
 pub mod incoming;
 pub mod message;
-mod name;
+pub mod name;
 mod patience;
 mod start;
 
@@ -68,7 +68,7 @@ pub struct Client {
 impl Client {
     /// Opens a session, with an optimizer started for it if none runs.
     pub fn start(options: &RunOptions) -> Result<Self, Error> {
-        let name = name::of_this_place();
+        let name = name::of_this_place(geteuid());
         let session = name::random();
         let socket = open(&name, session, options, false)?;
         Ok(Self { socket, name, session, options: options.clone() })

@@ -1,19 +1,19 @@
 //! The socket's name: one optimizer for each user, limited memory cgroup and mount namespace, and for each build.
 
 use crate::memory::Memory;
-use nix::unistd::geteuid;
+use nix::unistd::Uid;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 
 /// The page cache is charged to the memory cgroup of whoever fills it, and bounded by the limit above that; paths mean what they
 /// mean in one mount namespace: readers share an optimizer that shares both with them.
-pub fn of_this_place() -> String {
+pub fn of_this_place(user: Uid) -> String {
     let mut place = DefaultHasher::new();
     Memory::here().domain().hash(&mut place);
     fs::metadata("/proc/self/ns/mnt").map(|namespace| namespace.ino()).unwrap_or(0).hash(&mut place);
     let build = env!("PRECACHE_LIBRARY_HASH");
-    format!("precache-{build}-{}-{:016x}", geteuid(), place.finish())
+    format!("precache-{build}-{user}-{:016x}", place.finish())
 }
 
 /// A random word.
