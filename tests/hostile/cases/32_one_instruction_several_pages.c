@@ -1,6 +1,6 @@
 /* Expected: one instruction that needs several closed pages retires, with the right result: string comparison and copy,
  * gathers of 8 and 16 lanes, loads and atomic operations that straddle two pages, two arrays in step.
- * @at-most trips 2000 */
+ * @at-most trips 1000 */
 #include "hostile.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
