@@ -21,6 +21,8 @@ struct Rounds {
     bare: Option<f64>,
     /// A bare fault that wakes.
     waking: Option<f64>,
+    /// The call by which it does.
+    wake: Option<f64>,
     quiet: Option<f64>,
     woken: Option<f64>,
     rearmed: Option<f64>,
@@ -102,7 +104,20 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         }
     }
     let bars = measured.iter().flat_map(|(protect, runs)| KINDS.iter().map(move |kind| kind.judge(protect, runs)));
-    Ok(bars.collect())
+    let runs = measured.iter().flat_map(|(_, runs)| runs);
+    Ok(bars.chain([wake(runs)]).collect())
+}
+
+/// What no handler that wakes a sleeping process can do without.
+fn wake<'a>(runs: impl Iterator<Item = &'a Run>) -> Bar {
+    let requirement = "no bar: FUTEX_WAKE of a process that sleeps, alone, in the handler of a bare fault";
+    match Median::of(runs.filter_map(|run| WOKEN.rounds(run)?.wake)) {
+        None => Bar::not_measured(requirement, "there was none"),
+        Some(Median { median, low, high, count }) => {
+            let measured = format!("{median:.0} ns ({low:.0} to {high:.0}, {count} processes)");
+            Bar::new(requirement, measured, Verdict::Met)
+        }
+    }
 }
 
 impl Kind {

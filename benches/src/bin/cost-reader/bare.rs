@@ -4,7 +4,8 @@
 use std::io;
 use std::mem::size_of;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 use anyhow::ensure;
 use precache_contract::PAGE;
@@ -63,7 +64,7 @@ impl<'a> Bare<'a> {
         }
         Ok(match (meant_to_wake, has_woken) {
             (false, _) => Fault::Bare(time),
-            (true, true) => Fault::Waking(time),
+            (true, true) => Fault::Waking { time, wake: WAKE_TIME.load(Relaxed) as f64 },
             (true, false) => Fault::InVain,
         })
     }
@@ -73,13 +74,15 @@ impl<'a> Bare<'a> {
 pub enum Fault {
     /// Its handler has opened, and done nothing else.
     Bare(f64),
-    /// Its handler has woken the sleeper, too.
-    Waking(f64),
+    /// Its handler has woken the sleeper, too, by a call that took so long.
+    Waking { time: f64, wake: f64 },
     /// It was to, and the sleeper was awake.
     InVain,
 }
 
 static WAKES: AtomicUsize = AtomicUsize::new(0);
+/// Nanoseconds that the last one took.
+static WAKE_TIME: AtomicU64 = AtomicU64::new(0);
 /// Whom the handler is to wake.
 static SLEEPER: AtomicPtr<Word> = AtomicPtr::new(null_mut());
 
@@ -87,10 +90,13 @@ extern "C" fn open_next(_signal: i32, info: *const libc::siginfo_t, _context: *c
     // SAFETY: null, or a word that stays mapped.
     if let Some(sleeper) = unsafe { SLEEPER.load(Relaxed).as_ref() }
         && sleeper.take_wake()
-        // SAFETY: as above; nothing else is accessed (futex(2)).
-        && unsafe { syscall!(Sysno::futex, sleeper.0.as_ptr(), libc::FUTEX_WAKE, 1) } == Ok(1)
     {
-        WAKES.fetch_add(1, Relaxed);
+        let begun = Instant::now();
+        // SAFETY: as above; nothing else is accessed (futex(2)).
+        if unsafe { syscall!(Sysno::futex, sleeper.0.as_ptr(), libc::FUTEX_WAKE, 1) } == Ok(1) {
+            WAKE_TIME.store(begun.elapsed().as_nanos() as u64, Relaxed);
+            WAKES.fetch_add(1, Relaxed);
+        }
     }
     // SAFETY: the kernel passes a siginfo_t with SA_SIGINFO (sigaction(2)); the range is that of the mapping which is
     // measured, a multiple of the distance long, at whose multiples it is touched first.

@@ -80,8 +80,9 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
                     times.bare.push(time);
                     Some(time)
                 }
-                Fault::Waking(time) => {
+                Fault::Waking { time, wake } => {
                     times.waking.push(time);
+                    times.wake.push(wake);
                     None
                 }
                 Fault::InVain => None,
@@ -127,6 +128,8 @@ struct Times {
     /// Faults whose handler does nothing but open, and those whose handler wakes another process, too.
     bare: Vec<f64>,
     waking: Vec<f64>,
+    /// Of these, the call that wakes.
+    wake: Vec<f64>,
     /// What trips took more than the bare faults beside them: those that do nothing but open, those that wake the optimizer, and
     /// those that close a page again.
     quiet: Vec<f64>,
@@ -144,7 +147,7 @@ fn print(times: &[Times; PLACES], is_slow: bool) {
     println!(
         "{}",
         json!({ "is_slow": is_slow, "bare": of_places(|times| &times.bare), "waking": of_places(|times| &times.waking),
-            "quiet": of_places(|times| &times.quiet), "woken": of_places(|times| &times.woken),
+            "wake": of_places(|times| &times.wake), "quiet": of_places(|times| &times.quiet), "woken": of_places(|times| &times.woken),
             "rearmed": of_places(|times| &times.rearmed), "woken_time": of_places(|times| &times.woken_time),
             "counts": counts })
     );
