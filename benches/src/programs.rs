@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -74,10 +74,14 @@ impl Programs {
     fn without_others(self) -> Result<Self, ProgramError> {
         let user = self.user.as_ref().map_or(nix::unistd::geteuid(), |user| user.uid);
         let name = precache::link::name::of_this_place(user);
+        let file = |path: PathBuf| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+        let own = ["precache-run", "precache"].map(|program| file(self.path(program)));
         let other = |process: Process| {
             let program = process.exe().ok()?;
-            let is_meant = is_service(&process, Some(&name)) && program.parent() != Some(&self.folder);
-            is_meant.then_some(ProgramError::OtherOptimizer { process: process.pid(), program })
+            // What was built anew since has the same name, and is another file.
+            let running = file(format!("/proc/{}/exe", process.pid()).into());
+            let is_other = is_service(&process, Some(&name)) && running.is_some() && !own.contains(&running);
+            is_other.then_some(ProgramError::OtherOptimizer { process: process.pid(), program })
         };
         match procfs::process::all_processes()?.flatten().find_map(other) {
             None => Ok(self),

@@ -147,7 +147,10 @@ impl Next {
 ///
 /// # Safety
 /// `name` is a C string.
-#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_variables, clippy::let_and_return, reason = "versions differ on x86-64 alone")
+)]
 pub unsafe fn of(name: *const c_char, hash: u32) -> Option<NonNull<c_void>> {
     // SAFETY: a C string and a handle that dlsym(3) defines.
     let found = NonNull::new(unsafe { libc_dlsym()?(NEXT, name) });

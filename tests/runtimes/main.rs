@@ -68,7 +68,7 @@ fn data() -> OsString {
     flat_file(MIB).into_os_string()
 }
 
-/// The book has a row for each hostile case and each module here.
+/// The book has a row for each hostile case.
 #[test]
 fn every_case_is_in_the_table_of_interactions() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -160,7 +160,7 @@ impl Method {
 pub struct Counters {
     /// Faults that were ours.
     pub trips: AtomicU64,
-    /// Trips that woke the optimizer.
+    /// Trips that woke the optimizer from its sleep.
     pub wakes: AtomicU64,
     /// Trips that found another thread at work on the same mapping and only let themselves through.
     pub contended: AtomicU64,

@@ -128,11 +128,11 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
     }
     let triggering = !shared.is_quiet(offset);
     if (triggering || segment.news.is_filling()) && segment.sleeper.take_wake() {
-        segment.counters.wakes.fetch_add(1, Relaxed);
         // Nobody woken: it is about to sleep and will look once more, or it is gone.
         if !sys::futex_wake(&segment.sleeper.0) {
             return attachment::check();
         }
+        segment.counters.wakes.fetch_add(1, Relaxed);
     }
     None
 }

@@ -1,4 +1,4 @@
-//! The socket's name: one optimizer for each user, limited memory cgroup and mount namespace, and for each build.
+//! The socket's name: one optimizer for each user, limited memory cgroup and mount namespace, and for each build of the library.
 
 use crate::memory::Memory;
 use nix::unistd::Uid;

@@ -33,7 +33,7 @@ pub struct ReaderReport {
     pub forked: bool,
     /// Faults that were checkpoints.
     pub trips: u64,
-    /// Trips that woke the optimizer.
+    /// Trips that woke the optimizer from its sleep.
     pub wakes: u64,
     /// Trips that met another thread at work on the same mapping.
     pub contended: u64,

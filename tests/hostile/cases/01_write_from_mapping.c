@@ -1,4 +1,4 @@
-/* Expected: system calls and stdio that read from the mapping transfer every byte, wherever the buffer begins: in a
+/* Expected: system calls that read from the mapping transfer every byte, wherever the buffer begins: in a
  * closed page, or so that one lies in its middle.
  * @counter lifted_for_calls 1 */
 #include "hostile.h"

@@ -113,8 +113,8 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
         measure(best, "writev", place, || libc::writev(closed, part, 1));
         measure(best, "sendmsg", place, || libc::sendmsg(closed, message, 0));
         measure(best, "syscall(SYS_write)", place, || libc::syscall(libc::SYS_write, closed, buffer, 8usize));
-        measure(best, "fwrite", place, || fwrite_unlocked(buffer, 1, 8, stream));
-        measure(best, "fputs", place, || fputs_unlocked(text.cast(), stream));
+        measure(best, "fwrite_unlocked", place, || fwrite_unlocked(buffer, 1, 8, stream));
+        measure(best, "fputs_unlocked", place, || fputs_unlocked(text.cast(), stream));
         measure(best, "fprintf", place, || libc::fprintf(stream, c"%s".as_ptr(), text.cast::<c_char>()));
         measure(best, "madvise", place, || libc::madvise(page, PAGE, libc::MADV_NORMAL));
         if place == "stack" {

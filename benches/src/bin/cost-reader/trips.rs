@@ -80,8 +80,11 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
                     times.bare.push(time);
                     Some(time)
                 }
-                Fault::Waking { time, wake } => {
+                Fault::Waking(time) => {
                     times.waking.push(time);
+                    None
+                }
+                Fault::TimedWake(wake) => {
                     times.wake.push(wake);
                     None
                 }
@@ -128,7 +131,7 @@ struct Times {
     /// Faults whose handler does nothing but open, and those whose handler wakes another process, too.
     bare: Vec<f64>,
     waking: Vec<f64>,
-    /// Of these, the call that wakes.
+    /// Of others of these, the call that wakes.
     wake: Vec<f64>,
     /// What trips took more than the bare faults beside them: those that do nothing but open, those that wake the optimizer, and
     /// those that close a page again.
