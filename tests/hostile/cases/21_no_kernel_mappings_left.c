@@ -3,6 +3,17 @@
  * @report the kernel refused to protect pages */
 #include "hostile.h"
 
+/* More than a process may have. */
+static size_t enough(void)
+{
+	size_t limit = 0;
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
+	if (!file || fscanf(file, "%zu", &limit) != 1)
+		fail("max_map_count");
+	fclose(file);
+	return limit + 5000;
+}
+
 /* Uses up all mappings but so many; returns how many it took. */
 static size_t fill(unsigned char **areas, size_t most, int leave)
 {
@@ -38,20 +49,21 @@ static void print_written(const volatile unsigned char *from, size_t at)
 int main(int count, char **arguments)
 {
 	(void)count;
+	size_t most = enough();
 	unsigned char *areas, *base = (unsigned char *)map_file(arguments, PROT_READ, MAP_SHARED);
 	read_pages(base, 0, 5 * MIB);
 	/* Full while it is armed: every further trip wants to split or join. */
-	fill(&areas, 70000, 0);
+	fill(&areas, most, 0);
 	uint32_t sum = read_pages(base, 0, 30 * MIB);
 	print_written(base, 45 * MIB);
 	for (size_t at = 63 * MIB; at > 30 * MIB; at -= MIB)
 		sum = sum * 31 + read_pages(base, at, at + 3 * PAGE);
 	printf("%x\n", sum);
 	rendezvous();
-	munmap(areas, 2 * 70000 * PAGE);
+	munmap(areas, 2 * most * PAGE);
 	/* Nearly full before it is armed. */
 	for (int leave = 0; leave < 12; leave += 1) {
-		fill(&areas, 70000, leave);
+		fill(&areas, most, leave);
 		unsigned char *other = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
 		if (other != MAP_FAILED) {
 			print_written(other, 50 * MIB);
@@ -60,7 +72,7 @@ int main(int count, char **arguments)
 			/* Forgetting a part of it needs one more, too. */
 			munmap(other, file_length);
 		}
-		munmap(areas, 2 * 70000 * PAGE);
+		munmap(areas, 2 * most * PAGE);
 	}
 	printf("%x\n", read_pages(base, 0, file_length));
 	return 0;
