@@ -21,6 +21,9 @@ use std::ops::Range;
 /// Records after which the mean period is better than the first.
 const ENOUGH: u64 = 32;
 
+/// Records by which it is told how much they wander.
+const MEMORY: u64 = 2 * ENOUGH;
+
 /// Room, in pages, at either side of where the mean period tells a record: less, and a record in ten lacks a page, which
 /// costs its reader a round trip and what the kernel reads around it.
 const ROOM: f64 = 0.75;
@@ -171,7 +174,9 @@ impl Stride {
         }
         // A page more or less shows that records begin at pages, not that they wander.
         let pages = Some((deviation as f64 / PAGE as f64).abs()).filter(|pages| *pages > 1.0 + self.slant(records));
-        self.wander = 0.75 * self.wander + 0.25 * pages.unwrap_or(0.0).powi(2) / records as f64;
+        // The mean of the latest records: one met soon after the last says less of the wandering than one met long after.
+        let (before, now) = (self.base.1.min(MEMORY) as f64, records as f64);
+        self.wander = (self.wander * before + pages.unwrap_or(0.0).powi(2)) / (before + now);
         self.anchor = at;
         self.base.1 += records;
         if self.base.1 >= ENOUGH {

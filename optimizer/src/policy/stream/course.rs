@@ -225,6 +225,8 @@ impl Streams {
                 match stride.place(position) {
                     Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = fewer,
                     Place::Start { records, deviation } if *is_again && !stride.may_begin(records, deviation) => {}
+                    // Farther on in the record that was met last: a fault where the handler knows no order opens a step.
+                    Place::Start { records: 0, deviation: 1.. } if !is_known && !stride.is_backward => *misses = fewer,
                     Place::Start { records, deviation } => {
                         *misses = fewer;
                         if !is_known {

@@ -54,8 +54,10 @@ impl Streams {
             }
             Course::Strided { stride, .. } => {
                 let near = ahead <= LEAPS * spacing.max(stride.period());
+                // It was told of a finer grid behind trips that it had made by then.
+                let before = if stride.is_exact(position) { self.before_change } else { 0 };
                 near && (stride.place(position) != Place::Gap || self.is_checkpoint(position))
-                    || ahead <= spacing + 2 * stride.period()
+                    || ahead <= spacing.max(before) + 2 * stride.period()
             }
         }
     }

@@ -339,3 +339,52 @@ fn a_reader_that_skips_is_not_lost_when_it_is_heard_of_late() {
         assert!(4 * nearer < distance, "{nearer} of {distance} bytes");
     }
 }
+
+/// From one record of 49 pages to the next one that is read, and the trips of one in small steps.
+const PERIOD: u64 = 196 * PAGE;
+
+fn in_steps(record: u64) -> impl Iterator<Item = u64> {
+    let start = record * PERIOD;
+    let steps = ((start + 1).next_multiple_of(STEP)..start + 49 * PAGE).step_by(STEP as usize);
+    std::iter::once(start).chain(steps)
+}
+
+/// A slow reader that skips makes three more trips at checkpoints 16 MiB apart before it is told of nearer ones.
+#[test]
+fn a_reader_that_skips_is_not_lost_between_two_grids() {
+    let (length, sizing) = (1 << 30, Sizing { is_auto: true, ..SIZING });
+    let mut streams = Streams::new(Plan::sequential(0..length), 0, sizing, 16 * MIB, true, Storage::default());
+    let (mut now, mut record) = (Duration::ZERO, 3);
+    let mut see = |streams: &mut Streams, at: u64| {
+        now += Duration::from_millis(400);
+        (streams.observe(at, now).over.len(), streams.latest)
+    };
+    for at in (0..3).flat_map(in_steps) {
+        see(&mut streams, at);
+    }
+    while streams.distance() > MIB {
+        record += streams.distance().div_ceil(PERIOD);
+        see(&mut streams, record * PERIOD);
+    }
+    let stream = streams.latest;
+    for trip in 0..3 {
+        record += (16 * MIB).div_ceil(PERIOD);
+        assert_eq!(see(&mut streams, record * PERIOD), (0, stream), "trip {trip}");
+    }
+}
+
+/// Where the handler knows no order for a moment, a reader that skips trips once more a few pages behind the start of its record:
+/// no other record begins there, and nothing is asked for anew.
+#[test]
+fn a_step_within_a_record_moves_nothing() {
+    let mut streams = streams(1 << 30);
+    for at in (0..3).flat_map(in_steps) {
+        see(&mut streams, at);
+    }
+    for record in (13..200).step_by(11) {
+        let mut trips = in_steps(record);
+        assert_eq!(see(&mut streams, trips.next().unwrap()).repair, None);
+        let decision = see(&mut streams, trips.next().unwrap());
+        assert_eq!(decision, Decision::default(), "record {record}");
+    }
+}

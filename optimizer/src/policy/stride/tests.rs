@@ -101,6 +101,19 @@ fn pages_between_records_need_little_room() {
     }
 }
 
+/// Two pages more, met at the next record but two, say as much as met twenty records later.
+#[test]
+fn a_shift_needs_little_room_however_soon_it_is_met() {
+    let mut stride = one_of_four(false);
+    (1..=20).for_each(|of_ten| stride.meet((1000 + of_ten * 10 * 196) * PAGE, 10, 0));
+    let at = 1000 + 203 * 196 + 2;
+    let Place::Start { records, deviation } = stride.place(at * PAGE) else { panic!("lost") };
+    stride.meet(at * PAGE, records, deviation);
+    let fetched =
+        pages(&stride, (at + 99 * 196 + 100) * PAGE..(at + 100 * 196 + 100) * PAGE).into_iter().flatten().count();
+    assert!(fetched <= 49 + 2 * 4, "{fetched} pages");
+}
+
 /// A page between the records now and then becomes part of the period.
 #[test]
 fn the_mean_period_is_learned() {
