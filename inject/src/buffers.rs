@@ -180,7 +180,7 @@ fn is_nothing_closed() -> bool {
 // of buffers that is looked up in memory takes longer than the look itself.
 #[inline(never)] // One copy is enough for all who ask.
 fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
-    !is_nothing_closed() && may_parts_be_armed(list, count)
+    !is_nothing_closed() && parts_of(list, count).any(|(address, length)| may_be_armed(address, length))
 }
 
 #[inline(never)] // As above.
@@ -188,13 +188,20 @@ fn may_message_be_armed(message: *const libc::msghdr) -> bool {
     if is_nothing_closed() {
         return false;
     }
-    let Some(Header { name, parts, control }) = header_of(message) else { return false };
-    may_parts_be_armed(parts.0, parts.1) || may_be_armed(name.0, name.1) || may_be_armed(control.0, control.1)
+    let Some(header) = header_of(message) else { return false };
+    // Most messages have one part, and nothing else that is anywhere near. A call for each is as long as all of this.
+    let (start, end) = range(header.first.0, header.first.1);
+    let could_be = |(address, length)| {
+        let (start, end) = range(address, length);
+        registry::could_overlap(start, end)
+    };
+    registry::could_overlap(start, end) && registry::does_overlap_inline(start, end)
+        || (header.parts.1 > 1 || could_be(header.name) || could_be(header.control)) && may_rest_be_armed(message)
 }
 
-#[inline(always)]
-fn may_parts_be_armed(list: *const libc::iovec, count: usize) -> bool {
-    parts_of(list, count).any(|(address, length)| may_be_armed(address, length))
+#[inline(never)] // What few messages have must not weigh on the others.
+fn may_rest_be_armed(message: *const libc::msghdr) -> bool {
+    Buffers::message(message).is_any_armed()
 }
 
 #[inline(always)]
@@ -209,6 +216,8 @@ fn each_of_list(list: *const libc::iovec, count: usize, visit: &mut impl FnMut(*
 /// What a message points to.
 struct Header {
     name: (*const c_void, usize),
+    /// The first of its parts, as far as it has any; the list of all.
+    first: (*const c_void, usize),
     parts: (*const libc::iovec, usize),
     control: (*const c_void, usize),
 }
@@ -221,15 +230,17 @@ impl Header {
     }
 }
 
-/// `None`: it is not there.
+/// `None`: it is not there, or its list is not.
 #[inline(always)]
 fn header_of(message: *const libc::msghdr) -> Option<Header> {
     const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_controllen) == 40);
     // At once: each look is a call. SAFETY: our handler is in place ([`is_nothing_closed`]).
-    let [name, name_length, parts, count, control, control_length] = unsafe { peek::six(message.addr()) }?;
+    let (words, first) = unsafe { peek::message(message.addr()) }?;
+    let [name, name_length, parts, count, control, control_length] = words;
     Some(Header {
         // A length of 32 bits, and padding.
         name: (name as *const c_void, name_length as u32 as usize),
+        first: (first.0 as *const c_void, first.1),
         parts: (parts as *const libc::iovec, count),
         control: (control as *const c_void, control_length),
     })

@@ -1,30 +1,25 @@
 //! Looks at what the program points to, which need not be there: natively the kernel answers that with EFAULT, so no fault of
 //! ours may end the program.
 //!
-//! A load that faults here goes on at the failure exit, where our handler sends it ([`recover`]). Where that is not in place, the
-//! kernel is asked before, unless the program has forbidden itself calls: then what it says is there is taken to be. Not where all
-//! signals are blocked: a fault would kill.
+//! Each look is a few loads with an entry in a table (`precache_peeks`), as the kernel has one for its own looks at the program
+//! (extable): where one of them faults our handler goes on behind them ([`recover`]). Where that is not in place, the kernel is
+//! asked before, unless the program has forbidden itself calls: then what it says is there is taken to be. Not where all signals
+//! are blocked: a fault would kill.
 
 use crate::handler::disposition;
 use crate::{past_libc, sys};
-#[cfg(target_arch = "x86_64")]
-use core::arch::naked_asm;
-use core::ffi::c_void;
-use core::mem::MaybeUninit;
+use core::mem::offset_of;
 use precache_contract::PAGE;
 
-/// Two words, in registers. Both all ones: they are not there. No call takes a buffer of that address and length, either.
-#[repr(C)]
-struct Pair(usize, usize);
-
-/// Two words in a row, at whatever address.
+/// Two words in a row, at whatever address. `None`: they are not there, or are all ones, and no call takes a buffer of that address
+/// and length, either.
 ///
 /// # Safety
 /// Our handler must be in place ([`disposition::is_in_place`]), or the words there.
 #[inline(always)]
 pub unsafe fn pair(address: usize) -> Option<(usize, usize)> {
     // SAFETY: the caller's promise.
-    let Pair(one, other) = unsafe { load_pair(address) };
+    let (one, other) = unsafe { load_pair(address) };
     (one & other != usize::MAX).then_some((one, other))
 }
 
@@ -53,124 +48,191 @@ impl Words {
             self.page = pages[1];
         }
         // SAFETY: the word is there, or our handler is in place, or it is as the program says.
-        let Pair(word, is_lacking) = unsafe { load_word(address) };
+        let (word, is_lacking) = unsafe { load_word(address) };
         (is_lacking == 0).then_some(word)
     }
 }
 
-/// Six words in a row, at whatever address.
+/// What is at the address of a `msghdr`: its words, and those of the first of its parts; of none, both are 0. `None` where either is
+/// not there: a call that is given it transfers nothing.
 ///
 /// # Safety
 /// As [`pair`].
 #[inline(always)]
-pub unsafe fn six(address: usize) -> Option<[usize; 6]> {
-    let mut words = MaybeUninit::uninit();
-    // SAFETY: the caller's promise; there is room for so many.
-    let Pair(one, other) = unsafe { load_six(address, &mut words) };
-    // SAFETY: `load_six` answers 0 only behind its last store; where it has not come so far, `fail` answers all ones.
-    (one & other != usize::MAX).then(|| unsafe { words.assume_init() })
+pub unsafe fn message(address: usize) -> Option<([usize; 6], (usize, usize))> {
+    // SAFETY: the caller's promise.
+    let (words, (one, other)) = unsafe { load_message(address) };
+    (one & other != usize::MAX).then_some((words, (one, other)))
 }
 
-/// # Safety
-/// As [`pair`].
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-unsafe extern "C" fn load_six(address: usize, words: &mut MaybeUninit<[usize; 6]>) -> Pair {
-    naked_asm!(
-        ".cfi_startproc",
-        "movups xmm0, [rdi]",
-        "movups xmm1, [rdi + 16]",
-        "movups xmm2, [rdi + 32]",
-        "movups [rsi], xmm0",
-        "movups [rsi + 16], xmm1",
-        "movups [rsi + 32], xmm2",
-        "xor eax, eax",
-        "ret",
-        ".cfi_endproc"
-    )
-}
+const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_iovlen) == 24);
 
-/// # Safety
-/// As [`pair`].
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-unsafe extern "C" fn load_pair(address: usize) -> Pair {
-    naked_asm!(".cfi_startproc", "mov rax, [rdi]", "mov rdx, [rdi + 8]", "ret", ".cfi_endproc")
-}
+pub use self::machine::recover;
+use self::machine::{load_message, load_pair, load_word};
 
-/// # Safety
-/// As above.
 #[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-unsafe extern "C" fn load_word(address: usize) -> Pair {
-    naked_asm!(".cfi_startproc", "mov rax, [rdi]", "xor edx, edx", "ret", ".cfi_endproc")
-}
+mod machine {
+    use core::arch::asm;
+    use core::ffi::c_void;
+    use core::ptr::from_ref;
 
-/// The failure exit of all, which have changed nothing but registers that calls may change.
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-unsafe extern "C" fn fail() -> Pair {
-    naked_asm!(".cfi_startproc", "mov rax, -1", "mov rdx, rax", "ret", ".cfi_endproc")
-}
-
-/// If the fault is that of a load here, has it go on at the failure exit.
-///
-/// # Safety
-/// `context` is what the kernel passed to the handler of a fault.
-#[cfg(target_arch = "x86_64")]
-pub unsafe fn recover(context: *mut c_void) -> bool {
-    /// Bytes from the first of the loads to the second one, `mov rax, [rdi]` or `movups xmm0, [rdi]`, and to the third one,
-    /// behind `movups xmm1, [rdi + 16]`.
-    const SECOND: i64 = 3;
-    const THIRD: i64 = SECOND + 4;
-    let at = |function: *const ()| function as i64;
-    let (pair, word, six) = (at(load_pair as *const ()), at(load_word as *const ()), at(load_six as *const ()));
-    // SAFETY: the caller's promise: a ucontext_t.
-    let next = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] };
-    let is_ours = [pair, pair + SECOND, word, six, six + SECOND, six + THIRD].contains(next);
-    if is_ours {
-        *next = at(fail as *const ());
+    /// Loads of program memory and where they end, each as bytes from itself.
+    #[repr(C)]
+    struct Loads {
+        start: i32,
+        end: i32,
     }
-    is_ours
+
+    unsafe extern "C" {
+        // The linker's names for the two ends of the table.
+        static __start_precache_peeks: Loads;
+        static __stop_precache_peeks: Loads;
+    }
+
+    /// Loads, and their entry in the table. Where one faults, `rax` and `rdx` are all ones; what else it was to load is anything.
+    macro_rules! loads {
+        ([$($load:literal),*], $($operands:tt)*) => {
+            asm!(
+                "2:",
+                $($load,)*
+                "3:",
+                ".pushsection precache_peeks, \"aR\"",
+                ".balign 4",
+                ".long 2b - .",
+                ".long 3b - .",
+                ".popsection",
+                $($operands)*
+                options(nostack, readonly)
+            )
+        };
+    }
+
+    /// # Safety
+    /// As for [`super::pair`].
+    #[inline(always)]
+    pub unsafe fn load_pair(address: usize) -> (usize, usize) {
+        let (one, other);
+        // SAFETY: the caller's promise; nothing but these registers is changed.
+        unsafe {
+            loads!(["mov rax, [{at}]", "mov rdx, [{at} + 8]"], at = in(reg) address, out("rax") one, out("rdx") other,);
+        }
+        (one, other)
+    }
+
+    /// The word, and 0.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    pub unsafe fn load_word(address: usize) -> (usize, usize) {
+        let (word, is_lacking);
+        // SAFETY: as above.
+        unsafe {
+            loads!(["mov rax, [{at}]", "xor edx, edx"], at = in(reg) address, out("rax") word, out("rdx") is_lacking,);
+        }
+        (word, is_lacking)
+    }
+
+    /// Word by word, as the program has stored them: a wider load would wait until these have left the processor's store buffer.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    pub unsafe fn load_message(address: usize) -> ([usize; 6], (usize, usize)) {
+        let (name, name_length, parts, count, control, control_length, one, other);
+        // SAFETY: as above.
+        unsafe {
+            loads!(
+                [
+                    "xor eax, eax",
+                    "xor edx, edx",
+                    "mov {name}, [{at}]",
+                    "mov {name_length}, [{at} + 8]",
+                    "mov {parts}, [{at} + 16]",
+                    "mov {count}, [{at} + 24]",
+                    "mov {control}, [{at} + 32]",
+                    "mov {control_length}, [{at} + 40]",
+                    "test {count}, {count}",
+                    "jz 3f",
+                    "mov rax, [{parts}]",
+                    "mov rdx, [{parts} + 8]"
+                ],
+                at = in(reg) address, name = out(reg) name, name_length = out(reg) name_length, parts = out(reg) parts,
+                count = out(reg) count, control = out(reg) control, control_length = out(reg) control_length,
+                out("rax") one, out("rdx") other,
+            );
+        }
+        ([name, name_length, parts, count, control, control_length], (one, other))
+    }
+
+    /// If the fault is that of a load here, has it go on behind them.
+    ///
+    /// # Safety
+    /// `context` is what the kernel passed to the handler of a fault.
+    pub unsafe fn recover(context: *mut c_void) -> bool {
+        let mut entry = &raw const __start_precache_peeks;
+        // SAFETY: the caller's promise: a ucontext_t.
+        let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+        let at = registers[libc::REG_RIP as usize] as usize;
+        while entry != &raw const __stop_precache_peeks {
+            // SAFETY: an entry of the table, which the linker has laid end to end.
+            let loads = unsafe { &*entry };
+            let place = |distance: &i32| from_ref(distance).addr().wrapping_add_signed(*distance as isize);
+            if (place(&loads.start)..place(&loads.end)).contains(&at) {
+                registers[libc::REG_RIP as usize] = place(&loads.end) as i64;
+                registers[libc::REG_RAX as usize] = -1;
+                registers[libc::REG_RDX as usize] = -1;
+                return true;
+            }
+            entry = entry.wrapping_add(1);
+        }
+        false
+    }
 }
 
 /// Elsewhere the kernel is always asked: whether the first and the last byte can be read.
 #[cfg(not(target_arch = "x86_64"))]
-fn is_there(address: usize, length: usize) -> bool {
-    sys::can_access(address, false) && sys::can_access(address.wrapping_add(length - 1), false)
-}
+mod machine {
+    use crate::sys;
+    use core::ffi::c_void;
 
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn load_six(address: usize, words: &mut MaybeUninit<[usize; 6]>) -> Pair {
-    if !is_there(address, size_of_val(words)) {
-        return Pair(usize::MAX, usize::MAX);
+    const LACKING: (usize, usize) = (usize::MAX, usize::MAX);
+
+    fn is_there(address: usize, length: usize) -> bool {
+        sys::can_access(address, false) && sys::can_access(address.wrapping_add(length - 1), false)
     }
-    // SAFETY: it can be read.
-    words.write(unsafe { (address as *const [usize; 6]).read_unaligned() });
-    Pair(0, 0)
-}
 
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn load_pair(address: usize) -> Pair {
-    if !is_there(address, size_of::<Pair>()) {
-        return Pair(usize::MAX, usize::MAX);
+    pub unsafe fn load_message(address: usize) -> ([usize; 6], (usize, usize)) {
+        if !is_there(address, size_of::<[usize; 6]>()) {
+            return ([0; 6], LACKING);
+        }
+        // SAFETY: it can be read.
+        let words = unsafe { (address as *const [usize; 6]).read_unaligned() };
+        let [_, _, parts, count, ..] = words;
+        // SAFETY: as for this.
+        (words, if count == 0 { (0, 0) } else { unsafe { load_pair(parts) } })
     }
-    // SAFETY: it can be read.
-    unsafe { (address as *const Pair).read_unaligned() }
-}
 
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn load_word(address: usize) -> Pair {
-    if !is_there(address, size_of::<usize>()) {
-        return Pair(usize::MAX, usize::MAX);
+    pub unsafe fn load_pair(address: usize) -> (usize, usize) {
+        if !is_there(address, size_of::<[usize; 2]>()) {
+            return LACKING;
+        }
+        // SAFETY: it can be read.
+        let [one, other] = unsafe { (address as *const [usize; 2]).read_unaligned() };
+        (one, other)
     }
-    // SAFETY: it can be read.
-    Pair(unsafe { (address as *const usize).read_unaligned() }, 0)
-}
 
-#[cfg(not(target_arch = "x86_64"))]
-pub unsafe fn recover(_context: *mut c_void) -> bool {
-    false
+    pub unsafe fn load_word(address: usize) -> (usize, usize) {
+        if !is_there(address, size_of::<usize>()) {
+            return LACKING;
+        }
+        // SAFETY: it can be read.
+        (unsafe { (address as *const usize).read_unaligned() }, 0)
+    }
+
+    pub unsafe fn recover(_context: *mut c_void) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
@@ -187,9 +249,18 @@ mod tests {
             // SAFETY: they are there.
             assert_eq!(unsafe { pair(address) }, Some((wanted(at), wanted(at + 8))));
             assert_eq!(word(address), Some(wanted(at)));
-            // SAFETY: as above.
-            assert_eq!(unsafe { six(address) }, Some(core::array::from_fn(|word| wanted(at + 8 * word))));
         }
         assert_eq!(word(8), None, "no handler is in place: the kernel tells");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "assembly")]
+    fn a_message_is_read_with_its_first_part() {
+        let part = [11usize, 12];
+        for (count, first) in [(0, (0, 0)), (2, (11, 12))] {
+            let header = [1, 2, part.as_ptr().addr(), count, 5, 6];
+            // SAFETY: they are there.
+            assert_eq!(unsafe { message(header.as_ptr().addr()) }, Some((header, first)));
+        }
     }
 }

@@ -52,6 +52,12 @@ pub fn overlaps(start: usize, end: usize) -> bool {
 /// The same as [`overlaps`], of a range that [could](could_overlap).
 #[inline(never)] // One copy is enough for all who ask.
 pub fn does_overlap(start: usize, end: usize) -> bool {
+    does_overlap_inline(start, end)
+}
+
+/// The same, where the call would take as long as the look itself.
+#[inline(always)]
+pub fn does_overlap_inline(start: usize, end: usize) -> bool {
     let end = end.min(HIGHEST.load(Relaxed));
     // All are addresses of user space, so a difference is below zero, as its highest bit tells, where the first one is less.
     let both_less = |[armed, until]: &[AtomicUsize; 2]| {

@@ -74,6 +74,18 @@ static void cut_short(size_t at)
 	tell("execve", execve("/bin/true", words, variables));
 }
 
+/* Messages that end after each of their words, and one whose part does. */
+static void cut_after_words(void)
+{
+	for (int words = 1; words < 6; words++)
+		tell("sendmsg", sendmsg(out, (struct msghdr *)(end - 8 * words), 0));
+	struct iovec *part = (struct iovec *)(end - 8);
+	struct msghdr message = { .msg_iov = part, .msg_iovlen = 1 };
+	part->iov_base = (char *)base;
+	tell("sendmsg", sendmsg(out, &message, 0));
+	tell("writev", writev(out, part, 1));
+}
+
 /* Fewer come than there is room for: the kernel does not look at the rest, which is anything. */
 static void more_than_come(void)
 {
@@ -117,6 +129,7 @@ int main(int count, char **arguments)
 	read_pages(base, 0, 4 * MIB);
 	for (int i = 0; i < 6; i++)
 		calls_with(bad[i]);
+	cut_after_words();
 	cut_short(6 * MIB + 100);
 	rendezvous();
 	calls_with(closed);
