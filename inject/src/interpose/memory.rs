@@ -63,7 +63,7 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
 pub fn advise(address: *const c_void, length: usize, number: c_int, call: impl Fn() -> c_int + Copy) -> c_int {
     let (start, end) = (address as usize, (address as usize).saturating_add(length));
     let concerns_us =
-        registry::could_overlap(start, end) && (is_changing(number) || registry::does_overlap(start, end));
+        registry::could_overlap(start, end) && (is_changing(number) || registry::does_overlap_inline(start, end));
     if concerns_us { advise_armed(start, end, number, &move || call()) } else { call() }
 }
 
