@@ -4,6 +4,7 @@ use crate::handler::disposition;
 use crate::{peek, registry};
 use core::ffi::{c_char, c_uint, c_void};
 use core::mem::offset_of;
+use core::ptr::null;
 use precache_contract::PAGE;
 
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
@@ -188,20 +189,22 @@ fn may_message_be_armed(message: *const libc::msghdr) -> bool {
     if is_nothing_closed() {
         return false;
     }
-    let Some(header) = header_of(message) else { return false };
-    // Most messages have one part, and nothing else that is anywhere near. A call for each is as long as all of this.
-    let (start, end) = range(header.first.0, header.first.1);
+    let Some(Header { name, parts: (list, count), control }) = header_of(message) else { return false };
     let could_be = |(address, length)| {
         let (start, end) = range(address, length);
         registry::could_overlap(start, end)
     };
+    // Most messages have one part, and nothing else that is anywhere near. A call for each is as long as all of this.
+    let (first, first_length) = parts_of(list, count).next().unwrap_or((null(), 0));
+    let (start, end) = range(first, first_length);
     registry::could_overlap(start, end) && registry::does_overlap_inline(start, end)
-        || (header.parts.1 > 1 || could_be(header.name) || could_be(header.control)) && may_rest_be_armed(message)
+        || (count > 1 || could_be(name) || could_be(control)) && may_rest_be_armed(message)
 }
 
 #[inline(never)] // What few messages have must not weigh on the others.
 fn may_rest_be_armed(message: *const libc::msghdr) -> bool {
-    Buffers::message(message).is_any_armed()
+    let Some(Header { name, parts: (list, count), control }) = header_of(message) else { return false };
+    parts_of(list, count).chain([name, control]).any(|(address, length)| may_be_armed(address, length))
 }
 
 #[inline(always)]
@@ -216,8 +219,6 @@ fn each_of_list(list: *const libc::iovec, count: usize, visit: &mut impl FnMut(*
 /// What a message points to.
 struct Header {
     name: (*const c_void, usize),
-    /// The first of its parts, as far as it has any; the list of all.
-    first: (*const c_void, usize),
     parts: (*const libc::iovec, usize),
     control: (*const c_void, usize),
 }
@@ -230,17 +231,15 @@ impl Header {
     }
 }
 
-/// `None`: it is not there, or its list is not.
+/// `None`: it is not there.
 #[inline(always)]
 fn header_of(message: *const libc::msghdr) -> Option<Header> {
     const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_controllen) == 40);
-    // At once: each look is a call. SAFETY: our handler is in place ([`is_nothing_closed`]).
-    let (words, first) = unsafe { peek::message(message.addr()) }?;
-    let [name, name_length, parts, count, control, control_length] = words;
+    // SAFETY: our handler is in place ([`is_nothing_closed`]).
+    let [name, name_length, parts, count, control, control_length] = unsafe { peek::message(message.addr()) }?;
     Some(Header {
         // A length of 32 bits, and padding.
         name: (name as *const c_void, name_length as u32 as usize),
-        first: (first.0 as *const c_void, first.1),
         parts: (parts as *const libc::iovec, count),
         control: (control as *const c_void, control_length),
     })

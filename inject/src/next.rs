@@ -191,9 +191,9 @@ fn libc_dlsym() -> Option<Dlsym> {
 #[cfg(feature = "preload")]
 unsafe extern "C" {
     #[link_name = "__start_precache_next"]
-    static FIRST: u8;
+    static FIRST: [u8; 0];
     #[link_name = "__stop_precache_next"]
-    static END: u8;
+    static END: [u8; 0];
 }
 
 /// Looks up all of them: dlsym takes the loader's lock, which a signal handler that calls one of our functions first may

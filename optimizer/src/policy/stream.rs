@@ -17,7 +17,7 @@ mod thresholds;
 mod turns;
 
 use self::advised::Advised;
-use self::course::{Course, Stream};
+use self::course::{Course, SPACINGS, Stream};
 use self::expected::AT_ONCE;
 use self::learning::{LONG, Learning};
 use self::remembered::Remembered;
@@ -212,7 +212,8 @@ impl Streams {
         }
         let stream = &mut self.streams[index];
         (stream.last, stream.idle, self.latest) = (position, 0, Some(stream.id));
-        stream.spacings = [stream.spacings[1], self.distance];
+        stream.spacings.rotate_right(1);
+        stream.spacings[0] = self.distance;
         let id = stream.id;
         let distance = self.distance;
         decision.request = self.request(index, now).map(|extents| (id, extents));
@@ -267,7 +268,7 @@ impl Streams {
             spread: 0,
             made_up: MadeUp::default(),
             pace,
-            spacings: [self.distance; 2],
+            spacings: [self.distance; SPACINGS],
             idle: 0,
         });
         self.streams.len() - 1

@@ -21,6 +21,9 @@ use std::ops::Range;
 /// Records after which the mean period is better than the first.
 const ENOUGH: u64 = 32;
 
+/// Records that make a stride: before the first one that is met then.
+const KNOWN_BY: u64 = 2;
+
 /// Records by which it is told how much they wander.
 const MEMORY: u64 = 2 * ENOUGH;
 
@@ -161,6 +164,11 @@ impl Stride {
         if within < self.high + self.spread(records as i64).1 { Place::Inside } else { Place::Gap }
     }
 
+    /// Whether this is in the record that was met last.
+    pub fn is_in_last(&self, at: u64) -> bool {
+        !self.is_backward && (self.anchor..self.anchor + self.high).contains(&at)
+    }
+
     /// Whether a record that begins here is in the extents as a whole, or as far as these reach in `part`.
     pub fn covers(&self, at: u64, part: &Range<u64>) -> bool {
         let record = at..(at + self.high).min(part.end);
@@ -175,7 +183,7 @@ impl Stride {
         // A page more or less shows that records begin at pages, not that they wander.
         let pages = Some((deviation as f64 / PAGE as f64).abs()).filter(|pages| *pages > 1.0 + self.slant(records));
         // The mean of the latest records: one met soon after the last says less of the wandering than one met long after.
-        let (before, now) = (self.base.1.min(MEMORY) as f64, records as f64);
+        let (before, now) = ((self.base.1 + KNOWN_BY).min(MEMORY) as f64, records as f64);
         self.wander = (self.wander * before + pages.unwrap_or(0.0).powi(2)) / (before + now);
         self.anchor = at;
         self.base.1 += records;

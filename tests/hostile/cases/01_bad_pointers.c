@@ -77,13 +77,23 @@ static void cut_short(size_t at)
 /* Messages that end after each of their words, and one whose part does. */
 static void cut_after_words(void)
 {
-	for (int words = 1; words < 6; words++)
+	for (int words = 1; words < 7; words++)
 		tell("sendmsg", sendmsg(out, (struct msghdr *)(end - 8 * words), 0));
 	struct iovec *part = (struct iovec *)(end - 8);
 	struct msghdr message = { .msg_iov = part, .msg_iovlen = 1 };
 	part->iov_base = (char *)base;
 	tell("sendmsg", sendmsg(out, &message, 0));
 	tell("writev", writev(out, part, 1));
+}
+
+/* The kernel takes the address before it looks at the parts: what it says of these is what it says alone. */
+static void addresses(size_t at)
+{
+	struct iovec endless = { (void *)-1, -1 };
+	struct msghdr many = { .msg_name = (char *)base + at, .msg_namelen = 16, .msg_iov = (void *)closed, .msg_iovlen = 1025 };
+	tell("sendmsg of too many parts", sendmsg(out, &many, 0));
+	struct msghdr one = { .msg_name = (char *)base + at + 2 * MIB, .msg_namelen = 16, .msg_iov = &endless, .msg_iovlen = 1 };
+	tell("sendmsg of an endless part", sendmsg(out, &one, 0));
 }
 
 /* Fewer come than there is room for: the kernel does not look at the rest, which is anything. */
@@ -130,6 +140,7 @@ int main(int count, char **arguments)
 	for (int i = 0; i < 6; i++)
 		calls_with(bad[i]);
 	cut_after_words();
+	addresses(12 * MIB);
 	cut_short(6 * MIB + 100);
 	rendezvous();
 	calls_with(closed);

@@ -101,7 +101,10 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
     // SAFETY: msghdr is plain data, for which zero is a value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
-    let (part, message) = (&raw const part, &raw mut message);
+    let mut parts = [part; 2];
+    let mut double = message;
+    (double.msg_iov, double.msg_iovlen) = (parts.as_mut_ptr(), 2);
+    let (part, message, double) = (&raw const part, &raw mut message, &raw mut double);
     let page = (text.addr() & !(PAGE - 1)) as *mut c_void;
     // SAFETY: in each call: a buffer of eight bytes that is a C string, a list of one part, a stream that stays open; the
     // descriptor is none, so nothing is transferred. The advice is that which every mapping begins with.
@@ -112,6 +115,7 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
         measure(best, "recv", place, || libc::recv(closed, buffer, 8, 0));
         measure(best, "writev", place, || libc::writev(closed, part, 1));
         measure(best, "sendmsg", place, || libc::sendmsg(closed, message, 0));
+        measure(best, "sendmsg of two parts", place, || libc::sendmsg(closed, double, 0));
         measure(best, "syscall(SYS_write)", place, || libc::syscall(libc::SYS_write, closed, buffer, 8usize));
         measure(best, "fwrite_unlocked", place, || fwrite_unlocked(buffer, 1, 8, stream));
         measure(best, "fputs_unlocked", place, || fputs_unlocked(text.cast(), stream));

@@ -15,6 +15,9 @@ const MISSES: u32 = 3;
 /// The same where threads read in turns, and the first one often leaps over a checkpoint that another one is about to read.
 const MISSES_IN_TURNS: u32 = 16;
 
+/// Trips of which a stream's spacing of checkpoints is known: so many may be heard of before the reader is told of another one.
+pub(super) const SPACINGS: usize = 8;
+
 /// Trips in small steps that show a new order: three records and what lies around them.
 pub(super) const CLOSE_UP: u32 = 4 * STEPS;
 
@@ -98,9 +101,8 @@ pub(super) struct Stream {
     pub(super) spread: u64,
     pub(super) made_up: MadeUp,
     pub(super) pace: Pace,
-    /// Spacing of checkpoints at its last trip but one and at its last: its next one was placed by either, as what is told
-    /// arrives late.
-    pub(super) spacings: [u64; 2],
+    /// Spacing of checkpoints at its last trips, the latest first.
+    pub(super) spacings: [u64; SPACINGS],
     /// New places touched since it went on last.
     pub(super) idle: u32,
 }
@@ -160,6 +162,16 @@ impl Stream {
     pub(super) fn is_known(&self) -> bool {
         !matches!(self.course, Course::Unknown)
     }
+
+    /// Spacings of which either placed its next checkpoint, as what is told arrives late.
+    pub(super) fn latest_spacings(&self) -> impl Iterator<Item = u64> {
+        self.spacings.iter().copied().take(2)
+    }
+
+    /// The widest that may have, if many trips are heard of at once.
+    pub(super) fn widest_spacing(&self) -> u64 {
+        self.spacings.iter().copied().fold(0, u64::max)
+    }
 }
 
 impl Streams {
@@ -180,6 +192,8 @@ impl Streams {
         let is_long = self.streams[index].learning.faults() >= STEPS;
         let room = if is_long { self.distance } else { self.room_after(position) };
         let is_random = self.advised.is_random(self.plan.offset(position));
+        // The end of what a fault opens where the handler knows no order, for a moment or any more.
+        let is_step = self.streams[index].last.abs_diff(position) <= STEP && self.past_grid(position, STEP) == 0;
         let (mut is_lost, mut leaves_nothing_out) = (false, false);
         let stops = self.streams[index].stops(self.plan.length());
         let stream = &mut self.streams[index];
@@ -225,8 +239,10 @@ impl Streams {
                 match stride.place(position) {
                     Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = fewer,
                     Place::Start { records, deviation } if *is_again && !stride.may_begin(records, deviation) => {}
-                    // Farther on in the record that was met last: a fault where the handler knows no order opens a step.
-                    Place::Start { records: 0, deviation: 1.. } if !is_known && !stride.is_backward => *misses = fewer,
+                    // Farther on in a record, wherever that began.
+                    Place::Start { deviation: 1.., .. } if is_step && !is_known && !stride.is_backward => {
+                        *misses = fewer
+                    }
                     Place::Start { records, deviation } => {
                         *misses = fewer;
                         if !is_known {
@@ -253,7 +269,7 @@ impl Streams {
                         }
                     }
                     Place::Inside if at_checkpoint => *misses = fewer,
-                    Place::Inside if *is_again => {}
+                    Place::Inside if *is_again || is_step && stride.is_in_last(position) => {}
                     Place::Inside => *misses += 1,
                     // A tree's pages, which lie there, are sentinels, too.
                     Place::Gap if at_checkpoint && !*is_again => {

@@ -54,10 +54,11 @@ impl Streams {
             }
             Course::Strided { stride, .. } => {
                 let near = ahead <= LEAPS * spacing.max(stride.period());
-                // It was told of a finer grid behind trips that it had made by then.
-                let before = if stride.is_exact(position) { self.before_change } else { 0 };
+                // It had made trips by an earlier grid before it was told of a finer one.
+                let earlier = stream.widest_spacing();
+                let may_be_late = stride.begins(position) || self.past_grid(position, earlier) == 0;
                 near && (stride.place(position) != Place::Gap || self.is_checkpoint(position))
-                    || ahead <= spacing.max(before) + 2 * stride.period()
+                    || ahead <= spacing.max(if may_be_late { earlier } else { 0 }) + 2 * stride.period()
             }
         }
     }
@@ -65,7 +66,7 @@ impl Streams {
     /// At most so far are checkpoints of the grid apart ahead of a stream.
     pub(super) fn spacing(&self, stream: &Stream) -> u64 {
         let before = if self.since_change < AT_ONCE { self.before_change } else { 0 };
-        stream.spacings.iter().copied().fold(self.distance.max(before), u64::max)
+        stream.latest_spacings().fold(self.distance.max(before), u64::max)
     }
 
     /// From a stream that goes forward to its next checkpoint.
@@ -100,7 +101,7 @@ impl Streams {
     /// Whether a stream that goes forward would trip here if it left nothing out: at a checkpoint of its grid, or one told. As
     /// long as it may not have been told of, it goes by smaller leaps.
     pub(super) fn is_in_place(&self, stream: &Stream, position: u64) -> bool {
-        let grid = stream.spacings.iter().copied().fold(self.distance, u64::min);
+        let grid = stream.latest_spacings().fold(self.distance, u64::min);
         let is_new = stream.last.abs_diff(stream.first) < LONG || self.since_change < AT_ONCE;
         self.past_grid(position, grid) == 0 || self.is_told(position) || is_new && self.is_checkpoint(position)
     }

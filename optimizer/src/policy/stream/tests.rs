@@ -340,7 +340,7 @@ fn a_reader_that_skips_is_not_lost_when_it_is_heard_of_late() {
     }
 }
 
-/// From one record of 49 pages to the next one that is read, and the trips of one in small steps.
+/// Trips of a reader in small steps in a record of 49 pages, one of four.
 const PERIOD: u64 = 196 * PAGE;
 
 fn in_steps(record: u64) -> impl Iterator<Item = u64> {
@@ -349,7 +349,7 @@ fn in_steps(record: u64) -> impl Iterator<Item = u64> {
     std::iter::once(start).chain(steps)
 }
 
-/// A slow reader that skips makes three more trips at checkpoints 16 MiB apart before it is told of nearer ones.
+/// A slow reader that skips makes more trips at checkpoints 16 MiB apart before it is told of nearer ones.
 #[test]
 fn a_reader_that_skips_is_not_lost_between_two_grids() {
     let (length, sizing) = (1 << 30, Sizing { is_auto: true, ..SIZING });
@@ -364,27 +364,47 @@ fn a_reader_that_skips_is_not_lost_between_two_grids() {
     }
     while streams.distance() > MIB {
         record += streams.distance().div_ceil(PERIOD);
+        assert!(record * PERIOD < length / 2, "checkpoints are not placed nearer");
         see(&mut streams, record * PERIOD);
     }
     let stream = streams.latest;
-    for trip in 0..3 {
+    for trip in 0..5 {
         record += (16 * MIB).div_ceil(PERIOD);
         assert_eq!(see(&mut streams, record * PERIOD), (0, stream), "trip {trip}");
     }
+    // One at the grid itself, in the midst of a record or not.
+    let grid = (record * PERIOD + 17 * MIB) / (16 * MIB) * 16 * MIB;
+    assert_eq!(see(&mut streams, grid), (0, stream));
 }
 
-/// Where the handler knows no order for a moment, a reader that skips trips once more a few pages behind the start of its record:
-/// no other record begins there, and nothing is asked for anew.
+/// Where the handler knows no order, a reader that skips trips at each step of its records: no other record begins there, and
+/// nothing is asked for anew.
 #[test]
-fn a_step_within_a_record_moves_nothing() {
+fn steps_within_a_record_say_nothing() {
     let mut streams = streams(1 << 30);
     for at in (0..3).flat_map(in_steps) {
         see(&mut streams, at);
     }
-    for record in (13..200).step_by(11) {
-        let mut trips = in_steps(record);
-        assert_eq!(see(&mut streams, trips.next().unwrap()).repair, None);
-        let decision = see(&mut streams, trips.next().unwrap());
-        assert_eq!(decision, Decision::default(), "record {record}");
+    // At each place in a step.
+    for record in (3..300).step_by(3) {
+        for at in in_steps(record) {
+            let Decision { repair, over, .. } = see(&mut streams, at);
+            assert_eq!((repair, over), (None, vec![]), "{} pages into record {record}", (at - record * PERIOD) / PAGE);
+        }
     }
+}
+
+/// The same in a record whose start it has not met, but a checkpoint in it.
+#[test]
+fn steps_behind_a_checkpoint_are_no_starts() {
+    let mut streams = streams(1 << 30);
+    for at in (0..3).flat_map(in_steps) {
+        see(&mut streams, at);
+    }
+    // A checkpoint that lies early in a record, but not at its start.
+    let is_early = |at: &u64| (1..8 * PAGE).contains(&(at % PERIOD));
+    let checkpoint = (1..100).map(|checkpoint| checkpoint * 8 * MIB).find(is_early).unwrap();
+    (3..checkpoint / PERIOD).step_by(10).for_each(|record| _ = see(&mut streams, record * PERIOD));
+    see(&mut streams, checkpoint);
+    assert_eq!(see(&mut streams, checkpoint + STEP).repair, None);
 }

@@ -39,8 +39,12 @@ impl Stride {
 
     /// Whether a record begins here to the page, or the reader may have been told to trip here: seldom so by chance.
     pub fn is_exact(&self, at: u64) -> bool {
-        let begins = matches!(self.place(at), Place::Start { deviation, .. } if deviation.unsigned_abs() <= PAGE);
-        begins || self.is_stop(at)
+        self.begins(at) || self.is_stop(at)
+    }
+
+    /// Whether a record begins here to the page.
+    pub fn begins(&self, at: u64) -> bool {
+        matches!(self.place(at), Place::Start { deviation, .. } if deviation.unsigned_abs() <= PAGE)
     }
 
     /// Bytes from the middle of what is left out between two records, in reading order, to the middle of the second one: how long

@@ -114,6 +114,15 @@ fn a_shift_needs_little_room_however_soon_it_is_met() {
     assert!(fetched <= 49 + 2 * 4, "{fetched} pages");
 }
 
+/// Two pages more at the first record that is met say less than as much at each.
+#[test]
+fn the_first_shift_is_not_all_that_is_known() {
+    let mut stride = one_of_four(false);
+    stride.meet((1196 + 2) * PAGE, 1, 2 * PAGE as i64);
+    let (earlier, later) = stride.spread(60);
+    assert!(earlier.max(later) <= 9 * PAGE, "{} pages", earlier.max(later) / PAGE);
+}
+
 /// A page between the records now and then becomes part of the period.
 #[test]
 fn the_mean_period_is_learned() {
