@@ -5,7 +5,7 @@ fn main() {
     println!("cargo:rustc-link-arg=-Wl,-z,now");
     // Stays loaded while its handler is installed, whatever the program closes.
     println!("cargo:rustc-link-arg=-Wl,-z,nodelete");
-    // The two ends of the table of functions to look up (`next.rs`) are nobody else's.
+    // The ends of the tables of functions to look up (`next.rs`) and of looks at the program (`peek.rs`) are nobody else's.
     println!("cargo:rustc-link-arg=-Wl,-z,start-stop-visibility=hidden");
     // Our functions call each other, and not one of a library in front of ours that would not be called without us.
     println!("cargo:rustc-link-arg=-Wl,-Bsymbolic-functions");

@@ -164,11 +164,6 @@ impl Stride {
         if within < self.high + self.spread(records as i64).1 { Place::Inside } else { Place::Gap }
     }
 
-    /// Whether this is in the record that was met last.
-    pub fn is_in_last(&self, at: u64) -> bool {
-        !self.is_backward && (self.anchor..self.anchor + self.high).contains(&at)
-    }
-
     /// Whether a record that begins here is in the extents as a whole, or as far as these reach in `part`.
     pub fn covers(&self, at: u64, part: &Range<u64>) -> bool {
         let record = at..(at + self.high).min(part.end);

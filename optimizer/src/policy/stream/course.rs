@@ -42,6 +42,8 @@ pub(super) enum Course {
         starts: Starts,
         asked: Asked,
         misses: u32,
+        /// Its last trip was one of them.
+        has_missed: bool,
         probe: Option<Probe>,
         /// It has been here before, and trips within records where it is to stop (`Stops`).
         is_again: bool,
@@ -53,7 +55,7 @@ impl Course {
     pub(super) const FORWARD: Self = Self::Forward { misses: 0, probe: None };
 
     fn strided(stride: Stride, starts: Starts, is_again: bool) -> Self {
-        Self::Strided { stride, starts, asked: Asked::default(), misses: 0, probe: None, is_again }
+        Self::Strided { stride, starts, asked: Asked::default(), misses: 0, has_missed: false, probe: None, is_again }
     }
 
     /// That of a reader of records of a length within these bounds, of which one begins at `position`, and the one before it
@@ -167,11 +169,6 @@ impl Stream {
     pub(super) fn latest_spacings(&self) -> impl Iterator<Item = u64> {
         self.spacings.iter().copied().take(2)
     }
-
-    /// The widest that may have, if many trips are heard of at once.
-    pub(super) fn widest_spacing(&self) -> u64 {
-        self.spacings.iter().copied().fold(0, u64::max)
-    }
 }
 
 impl Streams {
@@ -192,7 +189,7 @@ impl Streams {
         let is_long = self.streams[index].learning.faults() >= STEPS;
         let room = if is_long { self.distance } else { self.room_after(position) };
         let is_random = self.advised.is_random(self.plan.offset(position));
-        // The end of what a fault opens where the handler knows no order, for a moment or any more.
+        // The end of what a fault opens where the handler knows no order, at present or no longer.
         let is_step = self.streams[index].last.abs_diff(position) <= STEP && self.past_grid(position, STEP) == 0;
         let (mut is_lost, mut leaves_nothing_out) = (false, false);
         let stops = self.streams[index].stops(self.plan.length());
@@ -224,7 +221,8 @@ impl Streams {
                 }
                 is_lost = *misses >= if stream.spread > 0 { MISSES_IN_TURNS } else { MISSES };
             }
-            Course::Strided { stride, starts, asked, misses, probe, is_again } => {
+            Course::Strided { stride, starts, asked, misses, has_missed, probe, is_again } => {
+                let (before, had_missed) = (*misses, *has_missed);
                 stream.made_up.go_on();
                 let is_known = *is_again && starts.surround(position);
                 if is_known {
@@ -239,9 +237,9 @@ impl Streams {
                 match stride.place(position) {
                     Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = fewer,
                     Place::Start { records, deviation } if *is_again && !stride.may_begin(records, deviation) => {}
-                    // Farther on in a record, wherever that began.
-                    Place::Start { deviation: 1.., .. } if is_step && !is_known && !stride.is_backward => {
-                        *misses = fewer
+                    // One that skips comes to no record by a step: it is farther on in one, if it was in one.
+                    Place::Start { deviation, .. } if is_step && !is_known && !stride.is_backward => {
+                        *misses += u32::from(deviation <= 0 || had_missed);
                     }
                     Place::Start { records, deviation } => {
                         *misses = fewer;
@@ -269,7 +267,8 @@ impl Streams {
                         }
                     }
                     Place::Inside if at_checkpoint => *misses = fewer,
-                    Place::Inside if *is_again || is_step && stride.is_in_last(position) => {}
+                    Place::Inside if *is_again => {}
+                    Place::Inside if is_step && !stride.is_backward && !had_missed => {}
                     Place::Inside => *misses += 1,
                     // A tree's pages, which lie there, are sentinels, too.
                     Place::Gap if at_checkpoint && !*is_again => {
@@ -278,6 +277,7 @@ impl Streams {
                     }
                     Place::Gap => *misses += 1,
                 }
+                *has_missed = *misses > before;
                 is_lost = *misses >= MISSES;
             }
         }

@@ -54,11 +54,16 @@ impl Streams {
             }
             Course::Strided { stride, .. } => {
                 let near = ahead <= LEAPS * spacing.max(stride.period());
+                let place = stride.place(position);
+                let begins =
+                    matches!(place, Place::Start { records, deviation } if stride.may_begin(records, deviation));
                 // It had made trips by an earlier grid before it was told of a finer one.
-                let earlier = stream.widest_spacing();
-                let may_be_late = stride.begins(position) || self.past_grid(position, earlier) == 0;
-                near && (stride.place(position) != Place::Gap || self.is_checkpoint(position))
-                    || ahead <= spacing.max(if may_be_late { earlier } else { 0 }) + 2 * stride.period()
+                let by = |earlier: u64| {
+                    ahead <= earlier + 2 * stride.period() && (begins || self.past_grid(position, earlier) == 0)
+                };
+                near && (place != Place::Gap || self.is_checkpoint(position))
+                    || ahead <= spacing + 2 * stride.period()
+                    || stream.spacings.iter().any(|&earlier| by(earlier))
             }
         }
     }

@@ -340,13 +340,24 @@ fn a_reader_that_skips_is_not_lost_when_it_is_heard_of_late() {
     }
 }
 
-/// Trips of a reader in small steps in a record of 49 pages, one of four.
+/// Bytes from one record of 49 pages to the next that is read, one of four.
 const PERIOD: u64 = 196 * PAGE;
 
-fn in_steps(record: u64) -> impl Iterator<Item = u64> {
-    let start = record * PERIOD;
-    let steps = ((start + 1).next_multiple_of(STEP)..start + 49 * PAGE).step_by(STEP as usize);
-    std::iter::once(start).chain(steps)
+/// Trips of a reader in small steps.
+fn in_steps(record: Range<u64>) -> impl Iterator<Item = u64> {
+    let steps = ((record.start + 1).next_multiple_of(STEP)..record.end).step_by(STEP as usize);
+    std::iter::once(record.start).chain(steps)
+}
+
+/// A stream of records of so many pages, one each `period` pages, that has been known for a few of them.
+fn skipping(period: u64, length: u64) -> (Streams, impl Fn(u64) -> Range<u64>) {
+    let record = move |number: u64| number * period * PAGE..(number * period + length) * PAGE;
+    let mut streams = streams(1 << 30);
+    for at in (0..4).map(record).flat_map(in_steps) {
+        see(&mut streams, at);
+    }
+    assert!(streams.streams.iter().any(|s| matches!(s.course, Course::Strided { .. })), "{length} of {period} pages");
+    (streams, record)
 }
 
 /// A slow reader that skips makes more trips at checkpoints 16 MiB apart before it is told of nearer ones.
@@ -359,7 +370,7 @@ fn a_reader_that_skips_is_not_lost_between_two_grids() {
         now += Duration::from_millis(400);
         (streams.observe(at, now).over.len(), streams.latest)
     };
-    for at in (0..3).flat_map(in_steps) {
+    for at in (0..3).flat_map(|record| in_steps(record * PERIOD..record * PERIOD + 49 * PAGE)) {
         see(&mut streams, at);
     }
     while streams.distance() > MIB {
@@ -381,30 +392,37 @@ fn a_reader_that_skips_is_not_lost_between_two_grids() {
 /// nothing is asked for anew.
 #[test]
 fn steps_within_a_record_say_nothing() {
-    let mut streams = streams(1 << 30);
-    for at in (0..3).flat_map(in_steps) {
-        see(&mut streams, at);
-    }
-    // At each place in a step.
-    for record in (3..300).step_by(3) {
-        for at in in_steps(record) {
-            let Decision { repair, over, .. } = see(&mut streams, at);
-            assert_eq!((repair, over), (None, vec![]), "{} pages into record {record}", (at - record * PERIOD) / PAGE);
+    for (period, length) in [(196, 49), (100, 50), (1000, 250)] {
+        let (mut streams, record) = skipping(period, length);
+        // At each place in a step.
+        for number in (4..200).step_by(3) {
+            for at in in_steps(record(number)) {
+                let Decision { repair, over, .. } = see(&mut streams, at);
+                assert_eq!((repair, over), (None, vec![]), "{} pages into {number}", at / PAGE - number * period);
+            }
         }
     }
 }
 
 /// The same in a record whose start it has not met, but a checkpoint in it.
 #[test]
-fn steps_behind_a_checkpoint_are_no_starts() {
-    let mut streams = streams(1 << 30);
-    for at in (0..3).flat_map(in_steps) {
-        see(&mut streams, at);
+fn steps_behind_a_checkpoint_say_nothing() {
+    let (mut streams, record) = skipping(521, 128);
+    let number = (20..).find(|&number| (1..8).contains(&(2048 - record(number).start / PAGE % 2048))).unwrap();
+    (5..number).step_by(4).for_each(|number| _ = see(&mut streams, record(number).start));
+    for at in in_steps(record(number).start.next_multiple_of(8 * MIB)..record(number).end) {
+        let Decision { repair, over, .. } = see(&mut streams, at);
+        assert_eq!((repair, over), (None, vec![]), "{} pages into the record", (at - record(number).start) / PAGE);
     }
-    // A checkpoint that lies early in a record, but not at its start.
-    let is_early = |at: &u64| (1..8 * PAGE).contains(&(at % PERIOD));
-    let checkpoint = (1..100).map(|checkpoint| checkpoint * 8 * MIB).find(is_early).unwrap();
-    (3..checkpoint / PERIOD).step_by(10).for_each(|record| _ = see(&mut streams, record * PERIOD));
-    see(&mut streams, checkpoint);
-    assert_eq!(see(&mut streams, checkpoint + STEP).repair, None);
+}
+
+/// One that begins to leave nothing out, and steps on, is learned anew within a record or two.
+#[test]
+fn steps_through_gaps_end_a_stride() {
+    for (period, length) in [(196, 49), (100, 50), (64, 32), (96, 48)] {
+        let (mut streams, record) = skipping(period, length);
+        let steps = in_steps(record(20).start..record(30).end);
+        let until = steps.take_while(|&at| see(&mut streams, at).over.is_empty()).last().unwrap();
+        assert!(until < record(20).start + MIB.max(2 * period * PAGE), "{} pages", until / PAGE - 20 * period);
+    }
 }

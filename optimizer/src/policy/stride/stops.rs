@@ -39,12 +39,8 @@ impl Stride {
 
     /// Whether a record begins here to the page, or the reader may have been told to trip here: seldom so by chance.
     pub fn is_exact(&self, at: u64) -> bool {
-        self.begins(at) || self.is_stop(at)
-    }
-
-    /// Whether a record begins here to the page.
-    pub fn begins(&self, at: u64) -> bool {
-        matches!(self.place(at), Place::Start { deviation, .. } if deviation.unsigned_abs() <= PAGE)
+        let begins = matches!(self.place(at), Place::Start { deviation, .. } if deviation.unsigned_abs() <= PAGE);
+        begins || self.is_stop(at)
     }
 
     /// Bytes from the middle of what is left out between two records, in reading order, to the middle of the second one: how long
