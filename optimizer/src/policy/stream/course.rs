@@ -237,10 +237,8 @@ impl Streams {
                 match stride.place(position) {
                     Place::Start { deviation, .. } if at_checkpoint && deviation != 0 => *misses = fewer,
                     Place::Start { records, deviation } if *is_again && !stride.may_begin(records, deviation) => {}
-                    // One that skips comes to no record by a step: it is farther on in one, if it was in one.
-                    Place::Start { deviation, .. } if is_step && !is_known && !stride.is_backward => {
-                        *misses += u32::from(deviation <= 0 || had_missed);
-                    }
+                    // One that skips comes to no record by a step: it is farther on in one, or reads what lies between.
+                    Place::Start { .. } if is_step && !is_known && !stride.is_backward => {}
                     Place::Start { records, deviation } => {
                         *misses = fewer;
                         if !is_known {
