@@ -4,7 +4,6 @@ use crate::handler::disposition;
 use crate::{peek, registry};
 use core::ffi::{c_char, c_uint, c_void};
 use core::mem::offset_of;
-use core::ptr::null;
 use precache_contract::PAGE;
 
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
@@ -194,17 +193,18 @@ fn may_message_be_armed(message: *const libc::msghdr) -> bool {
         let (start, end) = range(address, length);
         registry::could_overlap(start, end)
     };
-    // Most messages have one part, and nothing else that is anywhere near. A call for each is as long as all of this.
-    let (first, first_length) = parts_of(list, count).next().unwrap_or((null(), 0));
-    let (start, end) = range(first, first_length);
-    registry::could_overlap(start, end) && registry::does_overlap_inline(start, end)
-        || (count > 1 || could_be(name) || could_be(control)) && may_rest_be_armed(message)
+    let mut is_near = !registry::are_few() || could_be(name) || could_be(control);
+    // A call for each part takes as long as all of this.
+    for (address, length) in parts_of(list, count) {
+        let (start, end) = range(address, length);
+        is_near |= registry::overlap_of_few(start, end) > isize::MAX as usize;
+    }
+    is_near && is_any_armed(message)
 }
 
 #[inline(never)] // What few messages have must not weigh on the others.
-fn may_rest_be_armed(message: *const libc::msghdr) -> bool {
-    let Some(Header { name, parts: (list, count), control }) = header_of(message) else { return false };
-    parts_of(list, count).chain([name, control]).any(|(address, length)| may_be_armed(address, length))
+fn is_any_armed(message: *const libc::msghdr) -> bool {
+    Buffers::message(message).is_any_armed()
 }
 
 #[inline(always)]

@@ -58,17 +58,33 @@ pub fn does_overlap(start: usize, end: usize) -> bool {
 /// The same, where the call would take as long as the look itself.
 #[inline(always)]
 pub fn does_overlap_inline(start: usize, end: usize) -> bool {
+    let is_among_few = overlap_of_few(start, end) > isize::MAX as usize;
+    is_among_few || !are_few() && used().iter().any(|span| overlap(span, start, end) > isize::MAX as usize)
+}
+
+/// Whether [`overlap_of_few`] knows all that is armed.
+#[inline(always)]
+pub fn are_few() -> bool {
+    TOP.load(Acquire) <= FEW
+}
+
+/// Whether one of the first mappings, of which few programs have more, overlaps the range of user space: its highest bit is set
+/// then. Without a branch: one that differs from range to range is mispredicted behind a system call. Written out, for the
+/// library is built to be small, and a loop takes half as long again.
+#[inline(always)]
+pub fn overlap_of_few(start: usize, end: usize) -> usize {
     let end = end.min(HIGHEST.load(Relaxed));
-    // All are addresses of user space, so a difference is below zero, as its highest bit tells, where the first one is less.
-    let both_less = |[armed, until]: &[AtomicUsize; 2]| {
-        armed.load(Relaxed).wrapping_sub(end) & start.wrapping_sub(until.load(Relaxed))
-    };
-    let is_less = |difference: usize| difference > isize::MAX as usize;
-    // Few programs have more mappings: one branch for so many ([`FEW`]), written out, for the library is built to be small,
-    // and a loop takes half as long again.
     let [one, two, three, four, ..] = &SPANS;
-    let first = both_less(one) | both_less(two) | both_less(three) | both_less(four);
-    is_less(first) || TOP.load(Acquire) > FEW && used().iter().any(|span| is_less(both_less(span)))
+    let of = |span| overlap(span, start, end);
+    const { assert!(FEW == 4) };
+    of(one) | of(two) | of(three) | of(four)
+}
+
+/// The same of one mapping. All are addresses of user space, so a difference is below zero, as its highest bit tells, where the
+/// first one is less.
+#[inline(always)]
+fn overlap([armed, until]: &[AtomicUsize; 2], start: usize, end: usize) -> usize {
+    armed.load(Relaxed).wrapping_sub(end) & start.wrapping_sub(until.load(Relaxed))
 }
 
 /// Whether anything that was ever armed could overlap the range.
