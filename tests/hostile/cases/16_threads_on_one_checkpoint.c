@@ -1,5 +1,7 @@
 /* Expected: 64 threads that touch the same closed page at the same moment all read what is there, in each of many rounds, and
- * nothing is left over. */
+ * nothing is left over.
+ * @stopped
+ * @at-most forwarded 0 */
 #include "hostile.h"
 #include "possessions.h"
 #include <limits.h>
@@ -28,14 +30,10 @@ static void *reader(void *argument)
 	return NULL;
 }
 
-int main(int count, char **arguments)
+/* All threads, from their start to their end. */
+static void touch_together(int count, bool is_last)
 {
-	(void)count;
-	wanted = rounds(1000);
-	munmap((void *)map_file(arguments, PROT_READ, MAP_SHARED), file_length);
-	Possessions first = possessions();
-	pthread_barrier_init(&ready, NULL, THREADS + 1);
-	pthread_barrier_init(&done, NULL, THREADS + 1);
+	wanted = count;
 	pthread_attr_t attributes;
 	pthread_attr_init(&attributes);
 	if (pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN))
@@ -48,17 +46,30 @@ int main(int count, char **arguments)
 		base = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
 		if (base == MAP_FAILED)
 			fail("mmap");
+		/* What happens to the optimizer, all threads learn at once. */
+		if (is_last && round == wanted / 2)
+			rendezvous();
 		pthread_barrier_wait(&ready);
 		pthread_barrier_wait(&done);
 		munmap((void *)base, file_length);
-		if (round == wanted / 2)
-			rendezvous();
 	}
-	int sum = 0;
-	for (int i = 0; i < THREADS; i++) {
+	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
+}
+
+int main(int count, char **arguments)
+{
+	(void)count;
+	munmap((void *)map_file(arguments, PROT_READ, MAP_SHARED), file_length);
+	pthread_barrier_init(&ready, NULL, THREADS + 1);
+	pthread_barrier_init(&done, NULL, THREADS + 1);
+	/* The C library keeps the stacks of these for the next ones. */
+	touch_together(1, false);
+	Possessions first = possessions_with(1);
+	touch_together(rounds(1000), true);
+	int sum = 0;
+	for (int i = 0; i < THREADS; i++)
 		sum += wrong[i];
-	}
 	printf("%d wrong\n", sum);
 	print_leaks(&first);
 	return 0;
