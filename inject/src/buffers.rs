@@ -193,17 +193,18 @@ fn may_message_be_armed(message: *const libc::msghdr) -> bool {
         let (start, end) = range(address, length);
         registry::could_overlap(start, end)
     };
-    let mut is_near = !registry::are_few() || could_be(name) || could_be(control);
+    let (mut is_near, mut could_any) = (could_be(name) || could_be(control), false);
     // A call for each part takes as long as all of this.
-    for (address, length) in parts_of(list, count) {
-        let (start, end) = range(address, length);
-        is_near |= registry::overlap_of_few(start, end) > isize::MAX as usize;
+    for part in parts_of(list, count) {
+        let (start, end) = range(part.0, part.1);
+        is_near |= registry::is_among_few(start, end);
+        could_any |= could_be(part);
     }
-    is_near && is_any_armed(message)
+    (is_near || could_any && !registry::are_few()) && is_any_part_armed(message)
 }
 
-#[inline(never)] // What few messages have must not weigh on the others.
-fn is_any_armed(message: *const libc::msghdr) -> bool {
+#[inline(never)] // What few messages need must not weigh on the others.
+fn is_any_part_armed(message: *const libc::msghdr) -> bool {
     Buffers::message(message).is_any_armed()
 }
 

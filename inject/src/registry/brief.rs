@@ -51,40 +51,38 @@ pub fn overlaps(start: usize, end: usize) -> bool {
 
 /// The same as [`overlaps`], of a range that [could](could_overlap).
 #[inline(never)] // One copy is enough for all who ask.
-pub fn does_overlap(start: usize, end: usize) -> bool {
+fn does_overlap(start: usize, end: usize) -> bool {
     does_overlap_inline(start, end)
 }
 
 /// The same, where the call would take as long as the look itself.
 #[inline(always)]
 pub fn does_overlap_inline(start: usize, end: usize) -> bool {
-    let is_among_few = overlap_of_few(start, end) > isize::MAX as usize;
-    is_among_few || !are_few() && used().iter().any(|span| overlap(span, start, end) > isize::MAX as usize)
+    let overlaps = |[armed, until]: &[AtomicUsize; 2]| armed.load(Relaxed) < end && start < until.load(Relaxed);
+    is_among_few(start, end) || !are_few() && used().iter().any(overlaps)
 }
 
-/// Whether [`overlap_of_few`] knows all that is armed.
+/// Whether [`is_among_few`] knows all that is armed.
 #[inline(always)]
 pub fn are_few() -> bool {
     TOP.load(Acquire) <= FEW
 }
 
-/// Whether one of the first mappings, of which few programs have more, overlaps the range of user space: its highest bit is set
-/// then. Without a branch: one that differs from range to range is mispredicted behind a system call. Written out, for the
-/// library is built to be small, and a loop takes half as long again.
+/// Whether one of the first mappings, of which few programs have more, overlaps the range; of one that begins above user space
+/// it may say so, too. Without a branch: one that differs from range to range is mispredicted behind a system call. Written
+/// out, for the library is built to be small, and a loop takes half as long again.
 #[inline(always)]
-pub fn overlap_of_few(start: usize, end: usize) -> usize {
+pub fn is_among_few(start: usize, end: usize) -> bool {
+    // A mapping's addresses and this one are those of user space, and so is a start that overlaps: then a difference is below
+    // zero, as its highest bit tells, where the first one is less.
     let end = end.min(HIGHEST.load(Relaxed));
-    let [one, two, three, four, ..] = &SPANS;
-    let of = |span| overlap(span, start, end);
+    let both_less = |[armed, until]: &[AtomicUsize; 2]| {
+        armed.load(Relaxed).wrapping_sub(end) & start.wrapping_sub(until.load(Relaxed))
+    };
     const { assert!(FEW == 4) };
-    of(one) | of(two) | of(three) | of(four)
-}
-
-/// The same of one mapping. All are addresses of user space, so a difference is below zero, as its highest bit tells, where the
-/// first one is less.
-#[inline(always)]
-fn overlap([armed, until]: &[AtomicUsize; 2], start: usize, end: usize) -> usize {
-    armed.load(Relaxed).wrapping_sub(end) & start.wrapping_sub(until.load(Relaxed))
+    let [one, two, three, four, ..] = &SPANS;
+    let any = both_less(one) | both_less(two) | both_less(three) | both_less(four);
+    any > isize::MAX as usize
 }
 
 /// Whether anything that was ever armed could overlap the range.

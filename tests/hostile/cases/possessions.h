@@ -38,8 +38,8 @@ static Possessions possessions(void)
 	return has;
 }
 
-/* When no more threads are left than that: one that has been joined is counted until the kernel has taken it away, which nothing
- * tells. */
+/* When no more threads are left than that, or after some seconds: one that has been joined is counted until the kernel has taken
+ * it away, which nothing tells. */
 static inline Possessions possessions_with(long threads)
 {
 	Possessions has = possessions();
@@ -62,6 +62,6 @@ static inline void print_leaks(const Possessions *first)
 	Possessions last = possessions_with(first->threads);
 	long mappings = last.mappings - first->mappings, memory = last.private_memory - first->private_memory;
 	printf("descriptors %+ld, threads %+ld, ", last.descriptors - first->descriptors, last.threads - first->threads);
-	printf("mappings %s, private memory %s, %s\n", mappings > 64 ? "more" : "as before",
+	printf("mappings %s, private memory %s, %s\n", mappings > 32 ? "more" : "as before",
 		memory > 4096 ? "more" : "as before", is_childless() ? "no child is left" : "a child is left");
 }
