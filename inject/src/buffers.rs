@@ -193,14 +193,16 @@ fn may_message_be_armed(message: *const libc::msghdr) -> bool {
         let (start, end) = range(address, length);
         registry::could_overlap(start, end)
     };
-    let (mut is_near, mut could_any) = (could_be(name) || could_be(control), false);
+    let mut is_near = could_be(name) || could_be(control);
+    let (mut lowest, mut highest) = (usize::MAX, 0);
     // A call for each part takes as long as all of this.
-    for part in parts_of(list, count) {
-        let (start, end) = range(part.0, part.1);
+    for (address, length) in parts_of(list, count) {
+        let (start, end) = range(address, length);
         is_near |= registry::is_among_few(start, end);
-        could_any |= could_be(part);
+        (lowest, highest) = (lowest.min(start), highest.max(end));
     }
-    (is_near || could_any && !registry::are_few()) && is_any_part_armed(message)
+    let may_be_another = || !registry::are_few() && registry::could_overlap(lowest, highest);
+    (is_near || may_be_another()) && is_any_part_armed(message)
 }
 
 #[inline(never)] // What few messages need must not weigh on the others.
