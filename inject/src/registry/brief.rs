@@ -69,8 +69,8 @@ pub fn are_few() -> bool {
 }
 
 /// Whether one of the first mappings, of which few programs have more, overlaps the range; of one that begins above user space
-/// it may say so, too. Without a branch: one that differs from range to range is mispredicted behind a system call. Written
-/// out, for the library is built to be small, and a loop takes half as long again.
+/// it may say so, too. Without a branch: with those of [`could_overlap`] before it, a message on the heap took 12 ns longer than
+/// one elsewhere. Written out, for the library is built to be small, and a loop takes half as long again.
 #[inline(always)]
 pub fn is_among_few(start: usize, end: usize) -> bool {
     // A mapping's addresses and this one are those of user space, and so is a start that overlaps: then a difference is below
