@@ -68,10 +68,12 @@ pub enum Refusal {
     InUse = 19,
     /// The program does not go on after a fault as it would on a processor.
     Translated = 20,
+    /// The program gave a thread an alternate signal stack that our handler could overflow.
+    SmallStack = 21,
 }
 
 /// How many refusals there are.
-pub const REFUSALS: usize = 21;
+pub const REFUSALS: usize = 22;
 
 impl Refusal {
     /// All, in the order of their numbers.
@@ -97,6 +99,7 @@ impl Refusal {
         Self::Filtered,
         Self::InUse,
         Self::Translated,
+        Self::SmallStack,
     ];
 
     /// What a report says.
@@ -133,6 +136,7 @@ impl Refusal {
             Self::Translated => {
                 "the program runs under valgrind, where it would go on after a fault with other registers"
             }
+            Self::SmallStack => "an alternate signal stack has no room for our handler",
         }
     }
 }

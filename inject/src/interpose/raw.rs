@@ -8,6 +8,7 @@ use super::limits::forbids_calls;
 use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
 use super::signals::numbers::{self, is_about_signals};
+use super::signals::stacks::look_at_stack;
 use crate::buffers::{Buffers, Words};
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
@@ -187,6 +188,7 @@ fn is_ours(number: c_long) -> bool {
             | libc::SYS_io_setup
             | libc::SYS_seccomp
             | libc::SYS_prctl
+            | libc::SYS_sigaltstack
             | libc::SYS_execve
             | libc::SYS_execveat
     )
@@ -307,6 +309,10 @@ unsafe extern "C" fn concerned(
                 let call = |environment: List| next(number, a, b, c, environment as c_long, e, f) as c_int;
                 let target = Target::at(a as c_int, b as *const c_char, e as c_int);
                 execute_target(target, c as List, d as List, Execute::by(&call)) as isize
+            }
+            libc::SYS_sigaltstack => {
+                look_at_stack(a as usize);
+                with_both(words, Buffers::one(core::ptr::null(), 0), &call)
             }
             _ => numbers::make(number, all, &|all: Words| {
                 let [a, b, c, d, e, f] = all.map(|word| word as c_long);

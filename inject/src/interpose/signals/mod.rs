@@ -5,6 +5,7 @@ pub mod attributes;
 pub mod masks;
 #[cfg(target_arch = "x86_64")]
 pub mod numbers;
+pub mod stacks;
 #[cfg(target_arch = "x86_64")]
 pub mod timers;
 pub mod waits;
