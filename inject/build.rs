@@ -1,5 +1,7 @@
 //! Link options of the shared library.
 
+use std::env;
+
 fn main() {
     // Bound at load: resolving a symbol in signal context would enter the dynamic loader.
     println!("cargo:rustc-link-arg=-Wl,-z,now");
@@ -9,7 +11,13 @@ fn main() {
     println!("cargo:rustc-link-arg=-Wl,-z,start-stop-visibility=hidden");
     // Our functions call each other, and not one of a library in front of ours that would not be called without us.
     println!("cargo:rustc-link-arg=-Wl,-Bsymbolic-functions");
-    // Our functions are found in this table by their names (`exports.rs`), whichever the linker makes by itself.
+    // Our functions are found in this table by their names (`symbols.rs`), whichever the linker makes by itself.
     println!("cargo:rustc-link-arg=-Wl,--hash-style=gnu");
+    if env::var_os("CARGO_FEATURE_PRELOAD").is_some() {
+        // Nothing of what a compiler puts around a library for its constructors: there is one, which the loader finds by itself.
+        println!("cargo:rustc-link-arg=-nostartfiles");
+        // What tells pthread_atfork(3) whose handlers they are lies there, too.
+        println!("cargo:rustc-link-arg=-Wl,--defsym=__dso_handle=__ehdr_start");
+    }
     println!("cargo:rerun-if-changed=build.rs");
 }

@@ -15,8 +15,6 @@ mod atomic {
 pub mod buffers;
 pub mod curtain;
 pub mod executable;
-#[cfg(feature = "preload")]
-mod exports;
 pub mod fork_gate;
 pub mod handler;
 pub mod handover;
@@ -39,5 +37,6 @@ mod sabotage;
 pub mod settings;
 #[cfg(feature = "preload")]
 mod start;
+mod symbols;
 pub mod sys;
 mod valgrind;

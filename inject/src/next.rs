@@ -4,7 +4,7 @@
 //! up on the spot.
 
 #[cfg(feature = "preload")]
-use crate::{exports::Exports, interpose::memory::preserving_errno};
+use crate::{interpose::memory::preserving_errno, symbols::Symbols};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem;
 use core::ptr::{self, NonNull};
@@ -65,7 +65,7 @@ pub const fn hash(name: &CStr) -> u32 {
 
 /// Where names are found by their hashes: our own table of symbols.
 #[cfg(feature = "preload")]
-type Names = Exports;
+type Names = Symbols;
 
 /// Nothing is exported: each has its own name.
 #[cfg(not(feature = "preload"))]

@@ -4,6 +4,8 @@
 //! What is asked for is cheap and true: a ring that was made, a device that is open, a runtime that makes its system
 //! calls itself. That a library is loaded which could open the device says little: MPI and PyTorch load all of them.
 
+mod go;
+
 use crate::handler::disposition;
 use crate::interpose::memory::preserving_errno;
 use crate::{arming, fork_gate, handover, owner, registry, settings, sys, valgrind};
@@ -197,7 +199,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, data: *mu
         objects.has_driver |= DRIVERS.iter().any(|driver| is_of_library(file, driver));
     }
     // SAFETY: the loader describes a loaded object.
-    objects.makes_calls |= unsafe { has_go_note(info) };
+    objects.makes_calls |= unsafe { go::has_runtime(info) };
     0
 }
 
@@ -205,37 +207,6 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, data: *mu
 /// stands in the name (`liburing-5f2b1a7c.so.2`).
 fn is_of_library(file: &[u8], library: &[u8]) -> bool {
     file.strip_prefix(library).is_some_and(|rest| rest.starts_with(b".so") || rest.starts_with(b"-"))
-}
-
-/// Whether the object has a Go runtime: its linker leaves a note of type 4 by the name of `Go` (`.note.go.buildid`).
-///
-/// # Safety
-/// `info` must describe a loaded object.
-unsafe fn has_go_note(info: &libc::dl_phdr_info) -> bool {
-    const GO_BUILD_ID: u32 = 4;
-    if info.dlpi_phdr.is_null() {
-        return false;
-    }
-    // SAFETY: the caller's promise.
-    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-    headers.iter().filter(|header| header.p_type == libc::PT_NOTE && header.p_memsz >= 16).any(|header| {
-        let address = (info.dlpi_addr + header.p_vaddr) as *const u8;
-        // SAFETY: the segment is loaded, and stays as long as the object; the length is the segment's own.
-        let mut notes = unsafe { core::slice::from_raw_parts(address, header.p_memsz as usize) };
-        // Each note: lengths of name and content, a type; then both, padded to four bytes (elf(5)).
-        while let Some((head, rest)) = notes.split_first_chunk::<12>() {
-            let word = |at: usize| {
-                let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-                u32::from_ne_bytes(bytes)
-            };
-            if word(8) == GO_BUILD_ID && rest.starts_with(b"Go\0\0") {
-                return true;
-            }
-            let length = (word(0) as usize).next_multiple_of(4) + (word(4) as usize).next_multiple_of(4);
-            notes = rest.get(length..).unwrap_or_default();
-        }
-        false
-    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use precache_tests::storage::{flat_file, scratch};
 use std::path::PathBuf;
 use std::process::Command;
 
+const WITHOUT_A_BUILD_ID: &str = "-ldflags=-s -w -buildid=";
+
 fn built(name: &str, output: &str, flags: &[&str], with_c: bool) -> Option<PathBuf> {
     if !has("go", &["version"]) {
         return None;
@@ -45,9 +47,19 @@ fn with_c() {
     }
 }
 
+/// As many are released: without the note by which the runtime is told otherwise.
+#[test]
+fn with_c_and_without_a_build_id() {
+    if let Some(program) = built("with_c.go", "go-without-a-build-id", &[WITHOUT_A_BUILD_ID], true) {
+        left_alone(program, "makes system calls past libc");
+    }
+}
+
 #[test]
 fn a_library_in_python() {
-    if let Some(library) = built("collector.go", "libcollector.so", &["-buildmode=c-shared"], true) {
-        unnoticed(["/usr/bin/python3".into(), source("collector.py").into_os_string(), library.into(), data()]);
+    for (output, flags) in [("libcollector.so", "-ldflags="), ("libreleased.so", WITHOUT_A_BUILD_ID)] {
+        if let Some(library) = built("collector.go", output, &["-buildmode=c-shared", flags], true) {
+            unnoticed(["/usr/bin/python3".into(), source("collector.py").into_os_string(), library.into(), data()]);
+        }
     }
 }

@@ -7,9 +7,9 @@ use crate::next::Next;
 use crate::past_libc;
 #[cfg(feature = "preload")]
 use crate::{
-    exports::Exports,
     next::{self, Dlsym},
     settings,
+    symbols::Symbols,
 };
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::{self, NonNull};
@@ -59,7 +59,7 @@ unsafe extern "C" fn find(library: *mut c_void, name: *const c_char) -> *mut c_v
     // SAFETY: a name under which something was found.
     let wanted = unsafe { CStr::from_ptr(name) };
     let hash = next::hash(wanted);
-    let Some(ours) = Exports::of_this_library().function(wanted, hash) else { return found };
+    let Some(ours) = Symbols::of_this_library().function(wanted, hash) else { return found };
     // SAFETY: as above.
     if unsafe { next::of(name, hash) } == NonNull::new(found) || cfg!(feature = "sabotage-ours-whoever-looks") {
         return ours.as_ptr();

@@ -30,7 +30,8 @@ interpose! {
 /// would end the program, or write to what lies below.
 pub fn look_at_stack(description: usize) {
     let field = |offset: usize| peek::word(description.wrapping_add(offset));
-    let (Some(flags), Some(size)) = (field(offset_of!(libc::stack_t, ss_flags)), field(offset_of!(libc::stack_t, ss_size)))
+    let (Some(flags), Some(size)) =
+        (field(offset_of!(libc::stack_t, ss_flags)), field(offset_of!(libc::stack_t, ss_size)))
     else {
         // None is set, or the kernel refuses it.
         return;
