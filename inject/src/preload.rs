@@ -102,7 +102,8 @@ unsafe fn is_broken_by_library(target: Target) -> bool {
     unsafe { executable::with_program(target, reason) }.flatten().is_some_and(Uninjected::is_broken_by_library)
 }
 
-/// Whether the loader will find the library where the program is executed.
+/// Whether the loader will find the library where the program is executed, and if root does that, one of root's: where it lies in
+/// memory, the number in its path may be another process's by now.
 #[inline(never)] // Its buffer must not weigh on the stacks of others.
 fn is_library_there() -> bool {
     let mut path = [0u8; LIBRARY];
@@ -111,8 +112,11 @@ fn is_library_there() -> bool {
     to.copy_from_slice(ours);
     // SAFETY: a path that ends in a zero byte.
     let opened = unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) };
-    // Other errors are of this process: it may have no descriptor left.
-    !matches!(opened, Err(sys::Error::ENOENT | sys::Error::ENOTDIR | sys::Error::ELOOP | sys::Error::EACCES))
+    match opened {
+        Ok(file) => sys::effective_user() != 0 || sys::file_status(file.0).is_ok_and(|status| status.st_uid == 0),
+        // Other errors are of this process: it may have no descriptor left.
+        Err(why) => ![sys::Error::ENOENT, sys::Error::ENOTDIR, sys::Error::ELOOP, sys::Error::EACCES].contains(&why),
+    }
 }
 
 /// The entry that preloads our library: its place and its value. `None` also of a list that is not there to its end: execve(2)

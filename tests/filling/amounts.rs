@@ -1,8 +1,9 @@
 //! Every byte is fetched once, and fetching begins within the first faults.
 
+use precache_tests::methods::METHODS;
 use precache_tests::optimizer::wait_for;
 use precache_tests::programs::program;
-use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, lmdb, scratch};
 use std::fs;
 

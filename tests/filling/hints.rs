@@ -1,8 +1,9 @@
 //! What programs say about their reading: the optimizer acts on it, and their calls answer as natively.
 
+use precache_tests::methods::METHODS;
 use precache_tests::optimizer::wait_for;
 use precache_tests::programs::program;
-use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, make_cold, scratch};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};

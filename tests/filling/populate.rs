@@ -1,7 +1,8 @@
 //! Pages that are in the page cache are mapped ahead of the reader: it takes few faults, and nothing is fetched for that.
 
+use precache_tests::methods::METHODS;
 use precache_tests::programs::compile;
-use precache_tests::runs::{Left, METHODS, Program, Report};
+use precache_tests::runs::{Left, Program, Report};
 use precache_tests::storage::{SlowStorage, flat_file, scratch};
 use std::fs;
 use std::path::Path;

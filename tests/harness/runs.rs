@@ -1,5 +1,6 @@
 //! One program, run without precache and with it: what the two leave behind must be the same.
 
+use crate::methods;
 use crate::optimizer;
 use crate::preload;
 use crate::programs::precache_run;
@@ -62,12 +63,17 @@ impl Program {
     }
 
     /// Runs it alone and under precache, and fails if anybody could tell the difference, or if no checkpoint was hit,
-    /// for then nothing was tested.
+    /// for then nothing was tested; or if pages were not protected as the options say.
     pub fn must_not_notice(&self, options: &[&str]) -> Report {
-        self.must_be_as(&self.alone(), options)
+        let report = self.must_be_as(&self.alone(), options);
+        for option in options {
+            methods::must_be_in_use(option, &report)
+                .unwrap_or_else(|what| panic!("{what}: {:?} with {options:?}: {:#}", self.0, report.0));
+        }
+        report
     }
 
-    /// The same, with what it leaves behind alone.
+    /// The same, with what it leaves behind alone. It may map its files privately, where there are no guards.
     pub fn must_be_as(&self, alone: &Left, options: &[&str]) -> Report {
         let (under, report) = self.under(options);
         self.compare(alone, &under, &format!("{options:?}: {:#}", report.0));
@@ -193,6 +199,3 @@ pub fn finish(command: &mut Command) -> Left {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     Left { status: output.status, stdout: output.stdout, stderr }
 }
-
-/// Both ways of protecting pages.
-pub const METHODS: [&str; 2] = ["--protect=guard", "--protect=mprotect"];

@@ -2,6 +2,7 @@
 
 use crate::header::Header;
 use crate::run::{Run, Way, run};
+use precache_tests::methods::must_be_in_use;
 use precache_tests::programs::compile;
 use precache_tests::runs::Report;
 use precache_tests::storage::{flat_file, lacking, scratch};
@@ -67,12 +68,23 @@ pub fn must_not_notice(source: &Path) -> Result<(), String> {
             return Err(format!("{way:?}: {hit} checkpoints were hit: {:#}", report.0));
         }
         if complete {
-            check_report(&header, &report)
+            check_method(&header, way, &report)
+                .and_then(|()| check_report(&header, &report))
                 .and_then(|()| check_served(&served, &report))
                 .map_err(|what| format!("{way:?}: {what}: {:#}", report.0))?;
         }
     }
     Ok(())
+}
+
+/// Pages were protected as this way demands.
+fn check_method(header: &Header, way: Way, report: &Report) -> Result<(), String> {
+    match must_be_in_use(way.option(), report) {
+        Err(_) if header.no_trap => Ok(()),
+        Ok(()) if header.no_guards && way == Way::Guard => Err("there were guards".into()),
+        Err(_) if header.no_guards && way != Way::Mprotect => Ok(()),
+        result => result,
+    }
 }
 
 /// What the case wants to be in the report.

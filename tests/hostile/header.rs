@@ -8,6 +8,7 @@
 //! | `@compile ...` | more options for the compiler |
 //! | `@own-data` | the program changes its data file: each run gets a copy of its own |
 //! | `@no-trap WHY` | no checkpoint is hit, and why none need be |
+//! | `@no-guards WHY` | no mapping of it has guards, and why |
 //! | `@not-killed WHY` | never reaches the rendezvous, and why: it is not run with the optimizer killed or stopped |
 //! | `@not-detected WHY` | cannot be run with the detector behind it, and why |
 //! | `@root` | only root can do what it does: it is not run by others |
@@ -24,6 +25,7 @@ pub struct Header {
     pub compile: Vec<String>,
     pub own_data: bool,
     pub no_trap: bool,
+    pub no_guards: bool,
     pub not_killed: bool,
     pub not_detected: bool,
     pub stopped: bool,
@@ -58,6 +60,8 @@ impl Header {
             "root" => self.root = true,
             "no-trap" if value.is_empty() => return why_missing(),
             "no-trap" => self.no_trap = true,
+            "no-guards" if value.is_empty() => return why_missing(),
+            "no-guards" => self.no_guards = true,
             "not-killed" if value.is_empty() => return why_missing(),
             "not-killed" => self.not_killed = true,
             "not-detected" if value.is_empty() => return why_missing(),

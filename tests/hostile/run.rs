@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use precache_tests::detector::watched;
+use precache_tests::methods::{GUARD, MPROTECT};
 use precache_tests::optimizer::{apart, beside, must_end};
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{lacking, scratch};
@@ -48,8 +49,8 @@ impl Way {
     pub const INJECTED: [Self; 5] =
         [Self::Guard, Self::Mprotect, Self::OptimizerKilled, Self::OptimizerStopped, Self::Detected];
 
-    fn option(self) -> &'static str {
-        if self == Self::Mprotect { "--protect=mprotect" } else { "--protect=guard" }
+    pub fn option(self) -> &'static str {
+        if self == Self::Mprotect { MPROTECT } else { GUARD }
     }
 
     fn harms_optimizer(self) -> bool {

@@ -1,8 +1,9 @@
 //! File systems and settings that a test cannot have without changing the machine for everybody: `make test-machine` boots one
 //! for them, with another kernel. Alone, natively and under precache, programs leave the same behind there.
 
+use precache_tests::methods::METHODS;
 use precache_tests::programs::program;
-use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{flat_file, make_cold};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! The readers of `demos/`: same output in every mode, with every method, and trips as the distance says.
 
+use precache_tests::methods::METHODS;
 use precache_tests::programs::program;
-use precache_tests::runs::{METHODS, Program};
+use precache_tests::runs::Program;
 use precache_tests::storage::{flat_file, lmdb, make_cold};
 
 fn lmdb_reader(arguments: &str) -> Program {

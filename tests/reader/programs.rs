@@ -1,7 +1,8 @@
 //! One small C program for each thing that a program may do; `programs/NAME.c` says what is expected.
 
+use precache_tests::methods::METHODS;
 use precache_tests::programs::compile;
-use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{flat_file, make_cold, scratch};
 use std::collections::BTreeSet;
 use std::path::Path;

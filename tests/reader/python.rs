@@ -1,7 +1,8 @@
 //! Python readers: `lmdb`, `numpy.memmap`, `mmap`, and the interpreter's fault handler.
 
-use precache_tests::runs::{METHODS, Program};
+use precache_tests::runs::Program;
 use precache_tests::storage::{flat_file, lmdb};
+use precache_tests::ways;
 use std::path::Path;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -30,9 +31,7 @@ fn unnoticed(module: &str, code: &str, data: std::path::PathBuf, deaths: bool) {
     let program = Program::new([PYTHON.into(), "-c".into(), code.into(), data.into_os_string()]);
     let alone = program.alone();
     assert_eq!(alone.status.success(), !deaths, "{alone:?}");
-    for method in METHODS {
-        program.must_not_notice(&[method, "--distance=1M", "--size=8M"]);
-    }
+    ways::all(&program, &alone);
 }
 
 #[test]
@@ -135,10 +134,12 @@ fn the_demonstrations_readers() {
     ];
     for (script, data, phases) in readers {
         for sharing in ["--processes 3", "--processes 3 --pattern skipping"] {
-            demo(script, data, sharing).must_not_notice(&["--distance=1M", "--size=8M"]);
+            let program = demo(script, data, sharing);
+            ways::all(&program, &program.alone());
         }
         let in_turn = demo(script, data, &phases);
-        assert!(String::from_utf8_lossy(&in_turn.alone().stdout).contains(" test: "));
-        in_turn.must_not_notice(&["--distance=1M", "--size=8M"]);
+        let alone = in_turn.alone();
+        assert!(String::from_utf8_lossy(&alone.stdout).contains(" test: "));
+        ways::all(&in_turn, &alone);
     }
 }

@@ -1,8 +1,9 @@
 //! Which files are accelerated, and what is said about those that are not.
 
 use crate::programs::compiled;
+use precache_tests::methods::METHODS;
 use precache_tests::programs::program;
-use precache_tests::runs::{METHODS, Program, Report};
+use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{flat_file, scratch};
 use std::fs::{self, File};
 use std::io::Write;

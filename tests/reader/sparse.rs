@@ -1,7 +1,8 @@
 //! A 240 GiB file: what protecting it costs the reader does not grow with its length.
 
+use precache_tests::methods::METHODS;
 use precache_tests::programs::compile;
-use precache_tests::runs::{METHODS, Program};
+use precache_tests::runs::Program;
 use precache_tests::storage::scratch;
 use std::fs::File;
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! Commands that map what they read.
 
-use crate::{data, has, in_each_way, make};
+use crate::{data, has, make};
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::scratch;
+use precache_tests::ways;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +11,7 @@ use std::process::Command;
 /// They are over before anybody could kill an optimizer.
 fn quickly<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<Report> {
     let program = Program::new(words);
-    in_each_way(&program, &program.alone())
+    ways::all_but_deaths(&program, &program.alone())
 }
 
 /// Has the shell do this with a folder, `$1`.

@@ -1,7 +1,8 @@
 //! gdb, strace and perf, from the start or attached later; cores; valgrind.
 
 use crate::{MIB, compiled, data, has};
-use precache_tests::runs::{METHODS, Program, finish};
+use precache_tests::methods::METHODS;
+use precache_tests::runs::{Program, finish};
 use precache_tests::storage::{flat_file, lacking};
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Go: makes its system calls itself, and installs handlers that insist on alternate stacks.
 
 use crate::{MIB, data, has, make, source, unnoticed};
-use precache_tests::runs::{METHODS, Program};
+use precache_tests::methods::METHODS;
+use precache_tests::runs::Program;
 use precache_tests::storage::{flat_file, scratch};
 use std::path::PathBuf;
 use std::process::Command;

@@ -11,9 +11,9 @@ mod node;
 mod preloaded;
 mod pytorch;
 
-use precache_tests::detector::watched;
-use precache_tests::runs::{Left, METHODS, Program, Report};
+use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{flat_file, lacking, scratch};
+use precache_tests::ways;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,22 +39,10 @@ fn make(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Short, so that there are many checkpoints.
-const SPACED: [&str; 2] = ["--distance=1M", "--size=8M"];
-
-/// The program with an optimizer that dies, and as below.
+/// The program in all ways.
 fn unnoticed<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<Report> {
     let program = Program::new(words);
-    let alone = program.alone();
-    program.must_outlive_its_optimizer(&alone, &SPACED);
-    in_each_way(&program, &alone)
-}
-
-/// The program with both methods, and with the detector behind our library.
-fn in_each_way(program: &Program, alone: &Left) -> Vec<Report> {
-    let watched = Program(watched(&program.0).expect("cc compiles the detector"));
-    let runs = METHODS.into_iter().map(|method| (program, method)).chain([(&watched, METHODS[0])]);
-    runs.map(|(program, method)| program.must_be_as(alone, &[&[method], &SPACED[..]].concat())).collect()
+    ways::all(&program, &program.alone())
 }
 
 /// A C program or library of `programs/`.

@@ -141,7 +141,7 @@ fn a_folder_that_others_may_write_is_not_used() {
 #[test]
 fn a_folder_of_somebody_else_is_not_used() {
     if !nix::unistd::getuid().is_root() {
-        return eprintln!("skipped: only root can give a folder away");
+        return lacking("root's rights, to give a folder away");
     }
     for foreign in [".cache/precache", ".cache", ""] {
         let home = Home::new();
@@ -209,7 +209,7 @@ fn where_nothing_can_be_written_it_is_kept_in_memory() {
 #[test]
 fn whoever_roots_children_become_can_read_it() {
     if !nix::unistd::getuid().is_root() {
-        return eprintln!("skipped: only root can become somebody else");
+        return lacking("root's rights, to become somebody else");
     }
     let home = Home::new();
     set_mode(home.folder.path(), 0o700);
@@ -227,6 +227,21 @@ fn whoever_roots_children_become_can_read_it() {
     assert!(lines[3].starts_with("-r-xr-xr-x"), "{}", lines[3]);
     assert!(lines[4..].iter().any(|line| line.ends_with(lines[0])), "{finished:?}");
     assert_eq!(finished.stderr, "", "the loader complains");
+}
+
+/// As the path of one in memory may be, when its supervisor is gone.
+#[test]
+fn root_executes_nothing_with_a_library_of_somebody_elses() {
+    if !nix::unistd::getuid().is_root() {
+        return lacking("root's rights, to give a file away");
+    }
+    let home = Home::new();
+    home.unpack();
+    let mut command = home.supervisor();
+    let script = "for owner in 0 65534 0; do chown $owner \"$LD_PRELOAD\"; cat /proc/self/maps; echo; done";
+    let finished = finish(command.args(["-q", "--", "sh", "-c", script]));
+    let mapped: Vec<_> = finished.stdout.split("\n\n").map(|maps| maps.contains("precache_inject")).collect();
+    assert_eq!(mapped[..3], [true, false, true], "{finished:?}");
 }
 
 #[test]

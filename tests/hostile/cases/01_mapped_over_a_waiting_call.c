@@ -1,6 +1,7 @@
 /* Expected: what is sent arrives whole in memory over which a file is mapped (MAP_FIXED) while a thread waits for it there:
  * memory that nobody knows, for which the report says why that mapping was not armed, and a file that was armed until then,
  * by a mapping that is, too; so is one over reserved addresses.
+ * @no-guards private mappings have none
  * @counter lifted_for_calls 1
  * @report the program put it in the place of memory that one of its calls may have been using */
 #include "hostile.h"

@@ -1,4 +1,5 @@
-/* Expected: what a program writes to its private mapping stays, wherever checkpoints were and come to be. */
+/* Expected: what a program writes to its private mapping stays, wherever checkpoints were and come to be.
+ * @no-guards private mappings have none */
 #include "hostile.h"
 
 int main(int count, char **arguments)
