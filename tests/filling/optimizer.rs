@@ -258,34 +258,44 @@ fn nobody_waits_long_for_an_optimizer_that_stays_stopped() {
     kill(served.optimizer, Signal::SIGCONT).unwrap();
 }
 
-/// Another process has the name, and hears everybody, but says nothing.
 #[test]
 fn nobody_waits_long_for_an_optimizer_that_hangs() {
+    with_a_mute_optimizer("signal.pause()", "the optimizer hangs: process PID has done nothing for 800ms");
+}
+
+#[test]
+fn nobody_waits_long_for_an_optimizer_that_goes_round_in_circles() {
+    with_a_mute_optimizer("while True: pass", "the optimizer goes round in circles: process PID has worked for 700ms");
+}
+
+/// Another process has the name, and hears everybody, but does this and says nothing.
+fn with_a_mute_optimizer(what_it_does: &str, told: &str) {
     let Some(mut served) = Served::start() else { return };
     let (supervisor, name) = served.free_name();
-    let deaf = "
+    let mute = "
 import signal, socket, sys
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 listener.bind('\\0' + sys.argv[1])
 listener.listen()
 print('listens', flush=True)
-signal.pause()
+exec(sys.argv[2])
 ";
     let mut python = Command::new("/usr/bin/python3");
-    let mut hanging = python.args(["-c", deaf]).arg(OsStr::from_bytes(&name)).stdout(Stdio::piped()).spawn().unwrap();
-    BufReader::new(hanging.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    python.args(["-c", mute]).arg(OsStr::from_bytes(&name)).arg(what_it_does);
+    let mut other = python.stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     let reader = Program::new([program("map-reader").into_os_string(), flat_file(64).into_os_string()]);
     let (inner, report) = reader.command(&[]);
     let place = format!("--mount=/proc/{}/ns/mnt", served.supervisor.id());
     assert!(within(&["nsenter", &place], &inner).output().unwrap().status.success());
-    let hangs = format!("the optimizer hangs: process {} has done nothing", hanging.id());
-    assert!(report.read().text().contains(&hangs), "{:#}", report.read().0);
+    let told = told.replace("PID", &other.id().to_string());
+    assert!(report.read().text().contains(&told), "{:#}", report.read().0);
     kill(supervisor, Signal::SIGCONT).unwrap();
     assert_eq!(served.go_on(), expected());
     assert!(served.supervisor.wait().unwrap().success());
-    assert!(served.report.read().text().contains(&hangs), "{:#}", served.report.read().0);
-    hanging.kill().unwrap();
-    hanging.wait().unwrap();
+    assert!(served.report.read().text().contains(&told), "{:#}", served.report.read().0);
+    other.kill().unwrap();
+    other.wait().unwrap();
 }
 
 #[test]

@@ -39,8 +39,12 @@ pub enum Error {
     )]
     Still { pid: i32, patience: Duration },
     #[error(
-        "the optimizer does not answer within {0:?}: the machine is too busy, or it goes round in circles; look for a process \
-         called \"precache service\""
+        "the optimizer goes round in circles: process {pid} has worked for {patience:?}, and not answered; end it (kill -KILL): \
+         the next program starts another"
+    )]
+    Busy { pid: i32, patience: Duration },
+    #[error(
+        "the optimizer does not answer within {0:?}: the machine is too busy; look for a process called \"precache service\""
     )]
     Silent(Duration),
     #[error(

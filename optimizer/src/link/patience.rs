@@ -1,4 +1,5 @@
-//! Waiting for the other side: for long where the machine is busy, shortly for an optimizer that does nothing.
+//! Waiting for the other side: for long where the machine is busy, shortly for an optimizer that does nothing, or nothing but
+//! work.
 
 use super::Error;
 use nix::errno::Errno;
@@ -8,11 +9,15 @@ use procfs::process::{ProcState, Process, Task};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long one that works, or waits for a processor, may take.
+/// How long one that waits for a processor may take.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long it may stand still: who starts a program, or waits for its end, is held up by less than a second.
 pub const PATIENCE_WHILE_STILL: Duration = Duration::from_millis(800);
+
+/// How much of a processor's time its first thread, the one that answers, may take before it does: as much less as is between two
+/// looks.
+const PATIENCE_WHILE_BUSY: Duration = Duration::from_millis(700);
 
 /// Milliseconds after which it is looked at again.
 const LOOK: u16 = 100;
@@ -25,7 +30,13 @@ pub fn for_room(socket: &impl AsFd) -> Result<(), Error> {
 /// Until the optimizer has answered.
 pub fn for_answer(socket: &impl AsFd) -> Result<(), Error> {
     let mut still_since = None;
+    let before = time_of_peer(socket);
     wait(socket, PollFlags::POLLIN, || {
+        if let (Some((pid, before)), Some((_, now))) = (before, time_of_peer(socket))
+            && now.saturating_sub(before) >= PATIENCE_WHILE_BUSY
+        {
+            return Err(Error::Busy { pid, patience: PATIENCE_WHILE_BUSY });
+        }
         let Some(why) = still_peer(socket) else {
             still_since = None;
             return Ok(());
@@ -46,6 +57,14 @@ fn wait(socket: &impl AsFd, what: PollFlags, mut look: impl FnMut() -> Result<()
             return Err(Error::Silent(PATIENCE));
         }
     }
+}
+
+/// The process at the other end, and how long its first thread has had a processor.
+fn time_of_peer(socket: &impl AsFd) -> Option<(i32, Duration)> {
+    let pid = getsockopt(socket, PeerCredentials).ok()?.pid();
+    let thread = Process::new(pid).ok()?.task_main_thread().ok()?.stat().ok()?;
+    let seconds = (thread.utime + thread.stime) as f64 / procfs::ticks_per_second() as f64;
+    Some((pid, Duration::from_secs_f64(seconds)))
 }
 
 /// What is to be said of the process at the other end if a signal or a debugger has stopped it, or none of its threads has or
