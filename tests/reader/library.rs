@@ -39,7 +39,7 @@ fn only_interposers_are_exported() {
     let (_home, library) = unpacked();
     let interposers = names(
         "mmap mmap64 munmap mremap mprotect pkey_mprotect remap_file_pages shmat madvise process_madvise posix_madvise posix_fadvise posix_fadvise64 readahead mlock mlock2 mlockall
-         sigaction __sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore siginterrupt sigvec timer_create sigaltstack
+         sigaction __sigaction signal bsd_signal ssignal sysv_signal __sysv_signal sigset sigignore siginterrupt sigvec timer_create sigaltstack setcontext swapcontext
          sigprocmask pthread_sigmask sighold sigrelse sigblock sigsetmask siggetmask
          ppoll __ppoll_chk pselect epoll_pwait epoll_pwait2 sigsuspend __sigsuspend sigpause __sigpause __xpg_sigpause
          pthread_attr_setsigmask_np pthread_attr_getsigmask_np

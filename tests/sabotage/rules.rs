@@ -39,7 +39,7 @@ pub const RULES: &[Rule] = &[
     rule("registers-changed", &[("hostile", "28_registers_and_errno.c")]),
     rule("deep-stack", &[("hostile", "12_stacks.c")]),
     // The program's signals.
-    always("segv-can-be-blocked", &[("hostile", "11_masks.c")]),
+    always("segv-can-be-blocked", &[("hostile", "11_masks.c"), ("hostile", "11_mask_of_a_context.c")]),
     rule("sent-signals-trip", &[("hostile", "07_sent_signals.c")]),
     rule("writes-swallowed", &[("hostile", "06_write_to_read_only_checkpoint.c")]),
     rule("death-in-other-words", &[("hostile", "05_deaths.c")]),

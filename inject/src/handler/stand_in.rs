@@ -65,6 +65,11 @@ pub fn change_form(how: c_int, program: SignalSet) -> SignalSet {
     kernel_form(program) | if how == libc::SIG_UNBLOCK { program & SEGV } else { 0 }
 }
 
+/// What to put in place of a mask that blocks SIGSEGV itself; of another one nothing.
+pub fn instead_of_blocked(mask: SignalSet) -> Option<SignalSet> {
+    (mask & SEGV != 0).then(|| kernel_form(mask))
+}
+
 /// Whether this mask, in the kernel's form, blocks SIGSEGV for the program.
 pub const fn blocks(kernel: SignalSet) -> bool {
     kernel & STOOD_FOR != 0

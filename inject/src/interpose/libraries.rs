@@ -4,13 +4,13 @@
 //! calls these: they are passed on by a jump, but for a look into one library, which is the same for all.
 
 use crate::next::Next;
-use crate::past_libc;
 #[cfg(feature = "preload")]
 use crate::{
     next::{self, Dlsym},
     settings,
     symbols::Symbols,
 };
+use crate::{passed_on, past_libc};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::{self, NonNull};
 #[cfg(feature = "preload")]
@@ -67,46 +67,6 @@ unsafe extern "C" fn find(library: *mut c_void, name: *const c_char) -> *mut c_v
     // What was looked up since may have left an error, which dlerror(3) would tell of.
     // SAFETY: the caller's own arguments.
     unsafe { dlsym(library, name) }
-}
-
-macro_rules! passed_on {
-    ($($(#[$doc:meta])* fn $name:ident after $before:ident
-        as $next:ident = $c_name:literal $(unless $($condition:literal),+ => $instead:ident)?;)*) => {$(
-        #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
-        #[used]
-        static $next: Next = Next::new($c_name);
-
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for the function of this name.
-        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            // Three words pushed align the stack for the call (System V ABI, 3.2.2).
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "endbr64",
-                $($($condition,)+)?
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                ".cfi_adjust_cfa_offset 24",
-                "call {before}",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                ".cfi_adjust_cfa_offset -24",
-                "test rax, rax",
-                "je 2f",
-                "jmp rax",
-                "2: ret",
-                ".cfi_endproc",
-                before = sym $before,
-                $(instead = sym $instead,)?
-            )
-        }
-    )*};
 }
 
 passed_on! {

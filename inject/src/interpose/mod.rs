@@ -8,6 +8,8 @@ pub mod deaths;
 pub mod execl;
 pub mod files;
 pub mod given;
+#[cfg(target_arch = "x86_64")]
+pub mod jump;
 pub mod lent;
 #[cfg(target_arch = "x86_64")]
 pub mod libraries;

@@ -2,6 +2,8 @@
 
 pub mod actions;
 pub mod attributes;
+#[cfg(target_arch = "x86_64")]
+pub mod contexts;
 pub mod masks;
 #[cfg(target_arch = "x86_64")]
 pub mod numbers;
