@@ -78,6 +78,14 @@ int main(int count, char **arguments)
 		if (before != word_at(at + PAGE) || *(uint32_t *)(own + at + PAGE) != before + 1)
 			printf("added wrong at %zu\n", at);
 	}
+	/* Here and there, where neither of two pages is open. */
+	const unsigned char *scattered = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
+	for (size_t turn = 0; turn < 24; turn++) {
+		size_t at = turn * 29 % 64 * MIB + (turn + 1) * 64 * 1024 % MIB;
+		uint64_t word = *(const volatile uint64_t *)(scattered + at - 4);
+		if (word != ((uint64_t)word_at(at) << 32 | word_at(at - 4)))
+			printf("straddled wrong at %zu, alone\n", at);
+	}
 	puts("all retired");
 	return 0;
 }
