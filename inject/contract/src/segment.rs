@@ -60,7 +60,7 @@ pub enum Refusal {
     RawCalls = 15,
     /// A device that reads and pins the process's memory by itself is open.
     PinningDevice = 16,
-    /// The program gave the mapping to calls that go on with it after they have returned.
+    /// The program gave the mapping to calls that go on with it after they have returned, or to its handlers as their stack.
     Lent = 17,
     /// The program forbids itself system calls (seccomp).
     Filtered = 18,
@@ -130,7 +130,7 @@ impl Refusal {
                  dlmopen), which nobody sees"
             }
             Self::PinningDevice => "a device that pins memory is open (CUDA, ROCm, InfiniBand)",
-            Self::Lent => "the program gave the mapping to asynchronous calls (aio)",
+            Self::Lent => "the program gave the mapping to asynchronous calls (aio), or to its handlers as a stack",
             Self::Filtered => "the program forbids itself system calls (seccomp)",
             Self::InUse => "the program put it in the place of memory that one of its calls may have been using",
             Self::Translated => {
