@@ -295,3 +295,9 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
     registry::await_leaving(address, address.saturating_add(length));
     Some(departure)
 }
+
+/// The same for what the program lends to what goes on with it.
+#[inline(never)] // One copy is enough for all who lend.
+pub fn lend(address: usize, length: usize) {
+    drop(let_go(address, length, Some(Refusal::Lent)));
+}

@@ -56,7 +56,7 @@ fn only_interposers_are_exported() {
          read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
          send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk
          process_vm_readv process_vm_writev getrandom getentropy
-         aio_read aio_read64 aio_write aio_write64 lio_listio lio_listio64
+         getaddrinfo_a aio_read aio_read64 aio_write aio_write64 lio_listio lio_listio64
          fwrite fwrite_unlocked fread fread_unlocked __fread_chk __fread_unlocked_chk fputs fputs_unlocked puts
          printf fprintf dprintf vprintf vfprintf vdprintf
          __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk __vdprintf_chk

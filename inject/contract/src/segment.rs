@@ -130,7 +130,9 @@ impl Refusal {
                  dlmopen), which nobody sees"
             }
             Self::PinningDevice => "a device that pins memory is open (CUDA, ROCm, InfiniBand)",
-            Self::Lent => "the program gave the mapping to asynchronous calls (aio), or to its handlers as a stack",
+            Self::Lent => {
+                "the program gave the mapping to asynchronous calls (aio, getaddrinfo_a), or to its handlers as a stack"
+            }
             Self::Filtered => "the program forbids itself system calls (seccomp)",
             Self::InUse => "the program put it in the place of memory that one of its calls may have been using",
             Self::Translated => {

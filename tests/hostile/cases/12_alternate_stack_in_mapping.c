@@ -1,6 +1,6 @@
 /* Expected: handlers run on an alternate stack that lies in a private mapping of the data file, of which they read the rest.
  * @no-guards private mappings have none
- * @report the program gave the mapping to asynchronous calls (aio), or to its handlers as a stack */
+ * @report the program gave the mapping to asynchronous calls (aio, getaddrinfo_a), or to its handlers as a stack */
 #include "signals.h"
 
 static sigjmp_buf out;

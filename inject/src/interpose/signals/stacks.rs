@@ -1,6 +1,6 @@
 //! Stacks that the program has its handlers run on (sigaltstack(2)). Ours runs there, too, in front of the program's.
 
-use crate::arming::let_go;
+use crate::arming::lend;
 use crate::handler::disposition;
 use crate::interpose::words::pass;
 use crate::{interpose, peek};
@@ -44,5 +44,5 @@ pub fn look_at_stack(description: usize) {
     if size < frame.min(LARGEST_FRAME) + HANDLER {
         disposition::bar(Refusal::SmallStack);
     }
-    drop(let_go(bottom, size, Some(Refusal::Lent)));
+    lend(bottom, size);
 }
