@@ -48,7 +48,10 @@ pub const RULES: &[Rule] = &[
     rule("handler-flags", &[("hostile", "09_handler_matrix.c")]),
     rule("handler-mask", &[("hostile", "09_handler_matrix.c")]),
     always("handler-stack", &[("hostile", "09_handler_matrix.c"), ("hostile", "12_stacks.c")]),
-    always("small-stacks-unnoticed", &[("hostile", "12_no_room_on_alternate_stack.c")]),
+    always(
+        "small-stacks-unnoticed",
+        &[("hostile", "12_no_room_on_alternate_stack.c"), ("hostile", "12_alternate_stack_in_mapping.c")],
+    ),
     rule("pending-lost", &[("hostile", "11_pending.c")]),
     rule("raw-handler-taken-over", &[("hostile", "13_raw_handler_before.c")]),
     rule("raw-handler-unnoticed", &[("hostile", "13_raw_handler_after.c")]),

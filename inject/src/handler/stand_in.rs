@@ -65,9 +65,10 @@ pub fn change_form(how: c_int, program: SignalSet) -> SignalSet {
     kernel_form(program) | if how == libc::SIG_UNBLOCK { program & SEGV } else { 0 }
 }
 
-/// What to put in place of a mask that blocks SIGSEGV itself; of another one nothing.
-pub fn instead_of_blocked(mask: SignalSet) -> Option<SignalSet> {
-    (mask & SEGV != 0).then(|| kernel_form(mask))
+/// What to put in force in place of a mask that the program may have put together by itself, or have been told in the kernel's
+/// form: with SIGSEGV it is its own. With SIGSTKFLT alone it may be either, unless that has stood for SIGSEGV nowhere yet.
+pub fn settled(mask: SignalSet) -> SignalSet {
+    if mask & SEGV != 0 || !IS_IN_USE.load(Relaxed) { kernel_form(mask) } else { mask }
 }
 
 /// Whether this mask, in the kernel's form, blocks SIGSEGV for the program.

@@ -11,12 +11,12 @@ use core::ffi::{c_int, c_void};
 /// `request` must be null or valid, as aio_read(3) demands.
 #[inline(never)] // One copy is enough for all calls.
 unsafe fn lend_buffer(request: *const libc::aiocb) {
-    if registry::is_empty() {
-        return;
-    }
+    let place = request.addr();
     // SAFETY: the caller's promise.
     if let Some(request) = unsafe { slice(request, 1) }.first() {
         lend(request.0.aio_buf as usize, request.0.aio_nbytes);
+        // Its thread reads it, and says there how it went.
+        lend(place, 1);
     }
 }
 
@@ -59,6 +59,7 @@ unsafe fn with_list(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
+        let count = if registry::is_empty() { 0 } else { count };
         for request in slice(list as *const *const libc::aiocb, usize::try_from(count as c_int).unwrap_or(0)) {
             lend_one(request.0);
         }
@@ -91,18 +92,16 @@ requests! {
     fn getaddrinfo_a of lend_names;
 }
 
-/// What a name for getaddrinfo(3) may take: the longest one (RFC 1035, 2.3.4), and the zero byte.
-const NAME: usize = 256;
-
 /// A request of getaddrinfo_a(3) begins with its name, its service and what is wanted: a thread of libc reads them, with all
-/// signals blocked.
+/// signals blocked, and says in it what it has found.
 ///
 /// # Safety
 /// `request` must be null or such a request.
 unsafe fn lend_names(request: *const libc::aiocb) {
+    let place = request.addr();
     // SAFETY: the caller's promise.
     if let Some(request) = unsafe { slice(request.cast::<[usize; 3]>(), 1) }.first() {
-        let names = request.0;
-        names.into_iter().for_each(|name| lend(name, NAME));
+        let [name, service, wanted] = request.0;
+        [place, name, service, wanted].into_iter().for_each(|begin| lend(begin, 1));
     }
 }

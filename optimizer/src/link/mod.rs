@@ -39,8 +39,8 @@ pub enum Error {
     )]
     Still { pid: i32, patience: Duration },
     #[error(
-        "the optimizer goes round in circles: process {pid} has worked for {patience:?}, and not answered; end it (kill -KILL): \
-         the next program starts another"
+        "the optimizer goes round in circles: process {pid} has worked for {patience:?}, and not answered; if it goes on, end it \
+         (kill -KILL): the next program starts another"
     )]
     Busy { pid: i32, patience: Duration },
     #[error(

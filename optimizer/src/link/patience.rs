@@ -24,34 +24,33 @@ const LOOK: u16 = 100;
 
 /// Until more can be sent.
 pub fn for_room(socket: &impl AsFd) -> Result<(), Error> {
-    wait(socket, PollFlags::POLLOUT, || Ok(()))
+    wait(socket, PollFlags::POLLOUT)
 }
 
 /// Until the optimizer has answered.
 pub fn for_answer(socket: &impl AsFd) -> Result<(), Error> {
+    wait(socket, PollFlags::POLLIN)
+}
+
+fn wait(socket: &impl AsFd, what: PollFlags) -> Result<(), Error> {
+    let (begun, before) = (Instant::now(), time_of_peer(socket));
     let mut still_since = None;
-    let before = time_of_peer(socket);
-    wait(socket, PollFlags::POLLIN, || {
+    loop {
+        match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::from(LOOK)) {
+            Ok(0) | Err(Errno::EINTR) => {}
+            done => return done.map(|_| ()).map_err(Error::from),
+        }
         if let (Some((pid, before)), Some((_, now))) = (before, time_of_peer(socket))
             && now.saturating_sub(before) >= PATIENCE_WHILE_BUSY
         {
             return Err(Error::Busy { pid, patience: PATIENCE_WHILE_BUSY });
         }
-        let Some(why) = still_peer(socket) else {
-            still_since = None;
-            return Ok(());
-        };
-        let since = *still_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < PATIENCE_WHILE_STILL { Ok(()) } else { Err(why) }
-    })
-}
-
-fn wait(socket: &impl AsFd, what: PollFlags, mut look: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
-    let begun = Instant::now();
-    loop {
-        match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::from(LOOK)) {
-            Ok(0) | Err(Errno::EINTR) => look()?,
-            done => return done.map(|_| ()).map_err(Error::from),
+        match still_peer(socket) {
+            None => still_since = None,
+            Some(why) if still_since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE_WHILE_STILL => {
+                return Err(why);
+            }
+            Some(_) => {}
         }
         if begun.elapsed() >= PATIENCE {
             return Err(Error::Silent(PATIENCE));

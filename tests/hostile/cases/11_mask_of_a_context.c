@@ -1,4 +1,4 @@
-/* Expected: a context into whose mask the program has put SIGSEGV reads mapped data, finds it blocked, and does not meet one that is
+/* Expected: a context into whose mask the program has put SIGSEGV, or all but that, reads mapped data, finds it blocked, and does not meet one that is
  * sent; one that was saved while it was blocked blocks it again; what is no context fails as natively.
  * @counter active_readers 1 */
 #include "signals.h"
@@ -7,7 +7,13 @@ enum { STACK = 65536 };
 
 static ucontext_t here, there;
 static char stack[STACK] __attribute__((aligned(16)));
-static volatile int round_number, saved, set;
+static volatile int round_number, saved, set, caught;
+
+static void handler(int signal)
+{
+	(void)signal;
+	caught++;
+}
 
 static void tell(const char *what)
 {
@@ -20,7 +26,11 @@ static void tell(const char *what)
 static void elsewhere(void)
 {
 	tell("elsewhere");
-	if (round_number == 1)
+	if (round_number == 0) {
+		raise(SIGSEGV);
+		printf("caught %d\n", caught);
+	}
+	if (round_number == 2)
 		setcontext(&here);
 	swapcontext(&there, &here);
 }
@@ -33,9 +43,14 @@ static void go_elsewhere(void)
 	there.uc_link = NULL;
 	switch (round_number) {
 	case 0:
-		sigaddset(&there.uc_sigmask, SIGSEGV);
+		/* Whatever stands in for SIGSEGV, this leaves it open. */
+		sigfillset(&there.uc_sigmask);
+		sigdelset(&there.uc_sigmask, SIGSEGV);
 		break;
 	case 1:
+		sigaddset(&there.uc_sigmask, SIGSEGV);
+		break;
+	case 2:
 		sigfillset(&there.uc_sigmask);
 		break;
 	default:
@@ -52,10 +67,12 @@ int main(int count, char **arguments)
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_on(2 * MIB);
 	rendezvous();
-	for (round_number = 0; round_number < 3; round_number++) {
+	signal(SIGSEGV, handler);
+	for (round_number = 0; round_number < 4; round_number++) {
 		go_elsewhere();
 		tell("back");
 	}
+	signal(SIGSEGV, SIG_DFL);
 	/* A mask that the program itself has set, and the context that was saved meanwhile. */
 	sigset_t segv, none;
 	sigemptyset(&none);

@@ -27,7 +27,8 @@ extern "C" fn before_swapcontext(_old: usize, context: usize) -> *mut c_void {
 
 #[inline(never)] // One copy is enough for both.
 fn before(next: &Next, context: usize) -> *mut c_void {
-    if is_served() {
+    // Where the program has forbidden itself calls nothing is closed, nor will be.
+    if is_served() && !past_libc::is_filtered() {
         settle(context);
     }
     next.address().map_or(ptr::null_mut(), NonNull::as_ptr)
@@ -37,10 +38,12 @@ fn before(next: &Next, context: usize) -> *mut c_void {
 fn settle(context: usize) {
     let place = context.wrapping_add(offset_of!(libc::ucontext_t, uc_sigmask));
     if let Some(mask) = peek::word(place).map(|mask| mask as SignalSet)
-        && let Some(settled) = stand_in::instead_of_blocked(mask)
-        && (past_libc::is_filtered() || sys::can_access(place, true))
+        && let settled = stand_in::settled(mask)
+        && settled != mask
+        && place.is_multiple_of(align_of::<SignalSet>())
+        && sys::can_access(place, true)
     {
-        // SAFETY: the mask is there, and may be written, unless the program has forbidden itself calls: then it is as it says.
-        unsafe { (place as *mut SignalSet).write_unaligned(settled) };
+        // SAFETY: the mask is there, aligned, and so in one page, which the kernel could just write to.
+        unsafe { *(place as *mut SignalSet) = settled };
     }
 }
