@@ -16,8 +16,6 @@ fn main() {
     if env::var_os("CARGO_FEATURE_PRELOAD").is_some() {
         // Nothing of what a compiler puts around a library for its constructors: there is one, which the loader finds by itself.
         println!("cargo:rustc-link-arg=-nostartfiles");
-        // What tells pthread_atfork(3) whose handlers they are lies there, too.
-        println!("cargo:rustc-link-arg=-Wl,--defsym=__dso_handle=__ehdr_start");
     }
     println!("cargo:rerun-if-changed=build.rs");
 }

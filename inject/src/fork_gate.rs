@@ -7,6 +7,7 @@ mod gate;
 pub use self::gate::Gate;
 use crate::owner::GATE;
 use crate::{owner, sys};
+use core::ffi::{c_int, c_void};
 
 /// How many milliseconds one side waits for the other: work takes microseconds, a fork as long as it takes to copy the page
 /// tables of a large process. Not for ever: what the program does between our handler before the fork and the fork may wait for
@@ -19,11 +20,23 @@ const COURTESY: u64 = 20;
 /// How often one side looks at least.
 const LOOKS: u32 = 300;
 
+unsafe extern "C" {
+    /// What pthread_atfork(3) calls in every glibc, with a word that compilers put into each library (Linux Standard Base 5.0,
+    /// `__register_atfork`).
+    fn __register_atfork(
+        before: unsafe extern "C" fn(),
+        in_parent: unsafe extern "C" fn(),
+        in_child: unsafe extern "C" fn(),
+        library: *const c_void,
+    ) -> c_int;
+}
+
 /// From the constructor: nearly all other handlers for forks come later, so that ours are the last before it and the first after
 /// it (pthread_atfork(3)), and no other waits in between. (Those of libraries that the program is linked with may come earlier.)
 pub fn begin() {
-    // SAFETY: three functions that stay loaded. Without memory for them it is as without the gate.
-    let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(note_child)) };
+    // SAFETY: three functions that stay loaded, and an address in the library whose they are. Without memory for them it is as
+    // without the gate.
+    let _ = unsafe { __register_atfork(before, in_parent, note_child, (&raw const GATE).cast()) };
 }
 
 /// While this exists nobody forks.

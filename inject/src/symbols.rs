@@ -16,12 +16,15 @@ unsafe extern "C" {
 const NAMES: usize = 5;
 const SYMBOLS: usize = 6;
 const HASH: usize = 0x6fff_fef5;
+/// The table of before, which Go's own linker makes alone.
+const OLD_HASH: usize = 4;
 
 /// A library's symbols: where their names, they themselves and the hashes of their names lie.
 pub struct Symbols {
     names: *const c_char,
     symbols: *const libc::Elf64_Sym,
     hashes: *const u32,
+    old_hashes: *const u32,
 }
 
 impl Symbols {
@@ -30,7 +33,7 @@ impl Symbols {
     /// # Safety
     /// `entry` must be the first one of that section, which stays loaded.
     pub unsafe fn of(begin: usize, mut entry: *const [usize; 2]) -> Self {
-        let [mut names, mut symbols, mut hashes, mut other] = [0; 4];
+        let [mut names, mut symbols, mut hashes, mut old_hashes, mut other] = [0; 5];
         loop {
             // SAFETY: the caller's promise; an entry with the tag 0 ends it.
             let [tag, value] = unsafe { *entry };
@@ -39,27 +42,40 @@ impl Symbols {
                 NAMES => &mut names,
                 SYMBOLS => &mut symbols,
                 HASH => &mut hashes,
+                OLD_HASH => &mut old_hashes,
                 _ => &mut other,
             };
             // Some loaders have added to it where the library is.
-            *table = if value < begin { begin + value } else { value };
+            *table = if value < begin { begin.wrapping_add(value) } else { value };
             // SAFETY: this entry is not the last one.
             entry = unsafe { entry.add(1) };
         }
-        Self { names: names as *const _, symbols: symbols as *const _, hashes: hashes as *const _ }
+        Self {
+            names: names as *const _,
+            symbols: symbols as *const _,
+            hashes: hashes as *const _,
+            old_hashes: old_hashes as *const _,
+        }
     }
 
-    /// The symbol of this name, which has this hash.
+    /// The symbol of this name, which has this hash, as long as the library stays loaded.
     #[inline(never)] // One copy is enough for both who ask.
-    pub fn symbol(&self, name: &CStr, hash: u32) -> Option<&'static libc::Elf64_Sym> {
+    pub fn symbol(&self, name: &CStr, hash: u32) -> Option<&libc::Elf64_Sym> {
         // SAFETY: where a symbol says that its name lies is a C string.
-        self.find(hash).filter(|symbol| unsafe { CStr::from_ptr(self.names.add(symbol.st_name as usize)) } == name)
+        let is_it =
+            |symbol: &libc::Elf64_Sym| unsafe { CStr::from_ptr(self.names.add(symbol.st_name as usize)) } == name;
+        if self.hashes.is_null() && !self.old_hashes.is_null() {
+            // SAFETY: its second word is how many symbols there are (System V ABI, 5, "Hash Table").
+            let all = unsafe { core::slice::from_raw_parts(self.symbols, *self.old_hashes.add(1) as usize) };
+            return all.iter().find(|symbol| is_it(symbol));
+        }
+        self.find(hash).filter(|symbol| is_it(symbol))
     }
 
     /// The first symbol with this hash, or with one that differs in the last bit alone: of our own names no two do.
     #[inline(never)] // One copy is enough for both.
-    fn find(&self, hash: u32) -> Option<&'static libc::Elf64_Sym> {
-        // SAFETY: the tables that the linker has made (`--hash-style=gnu`), in their documented form: four words, the filter of
+    fn find(&self, hash: u32) -> Option<&libc::Elf64_Sym> {
+        // SAFETY: a table that a linker has made (`--hash-style=gnu`), in its documented form: four words, the filter of
         // twice the third, as many buckets as the first says, and the hashes of all symbols from the second on, the last of each
         // bucket odd.
         unsafe {
@@ -88,7 +104,7 @@ impl Symbols {
 /// Those of this library.
 #[cfg(feature = "preload")]
 impl Symbols {
-    /// Those of our own.
+    /// Those that its dynamic section tells of.
     pub fn of_this_library() -> Self {
         // SAFETY: the linker's name for our dynamic section.
         unsafe { Self::of((&raw const BEGIN).addr(), &raw const DYNAMIC) }

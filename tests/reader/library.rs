@@ -86,7 +86,7 @@ fn no_two_exported_names_have_one_hash() {
 fn little_is_imported() {
     let (_home, library) = unpacked();
     let allowed = names(
-        "abort bcmp dl_iterate_phdr dlvsym environ __errno_location fnmatch getauxval getenv memcmp memcpy memmove memset
+        "abort bcmp dl_iterate_phdr dlvsym environ __errno_location fnmatch getenv memcmp memcpy memmove memset
          posix_spawnattr_getflags posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigmask strlen
          __register_atfork",
     );

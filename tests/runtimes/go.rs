@@ -60,7 +60,10 @@ fn with_c_and_without_a_build_id() {
 fn a_library_in_python() {
     for (output, flags) in [("libcollector.so", "-ldflags="), ("libreleased.so", WITHOUT_A_BUILD_ID)] {
         if let Some(library) = built("collector.go", output, &["-buildmode=c-shared", flags], true) {
-            unnoticed(["/usr/bin/python3".into(), source("collector.py").into_os_string(), library.into(), data()]);
+            let words = ["/usr/bin/python3".into(), source("collector.py").into_os_string(), library.into(), data()];
+            for report in unnoticed(words) {
+                assert!(report.text().contains("makes system calls past libc"), "{:#}", report.0);
+            }
         }
     }
 }

@@ -39,7 +39,9 @@ impl Uninjected {
             Self::Privileged => {
                 "it changes its user, group or capabilities at its start, and the loader then drops LD_PRELOAD"
             }
-            Self::Unreachable => "the injected library cannot be opened where it runs (another root)",
+            Self::Unreachable => {
+                "the injected library cannot be opened where it runs (another root), or is not root's, who executes it"
+            }
         }
     }
 }

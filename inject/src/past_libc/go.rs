@@ -33,7 +33,7 @@ unsafe fn has_function(info: &libc::dl_phdr_info) -> bool {
     const HASH: u32 = next::hash(NAME);
     // SAFETY: the caller's promise.
     unsafe { headers(info) }.iter().filter(|header| header.p_type == libc::PT_DYNAMIC).any(|header| {
-        let dynamic = (info.dlpi_addr + header.p_vaddr) as *const [usize; 2];
+        let dynamic = info.dlpi_addr.wrapping_add(header.p_vaddr) as *const [usize; 2];
         // SAFETY: the segment is loaded, and stays as long as the object.
         unsafe { Symbols::of(info.dlpi_addr as usize, dynamic) }.symbol(NAME, HASH).is_some()
     })
@@ -49,7 +49,7 @@ unsafe fn has_note(info: &libc::dl_phdr_info) -> bool {
     // SAFETY: the caller's promise.
     let headers = unsafe { headers(info) };
     headers.iter().filter(|header| header.p_type == libc::PT_NOTE && header.p_memsz >= 16).any(|header| {
-        let address = (info.dlpi_addr + header.p_vaddr) as *const u8;
+        let address = info.dlpi_addr.wrapping_add(header.p_vaddr) as *const u8;
         // SAFETY: the segment is loaded, and stays as long as the object; the length is the segment's own.
         let mut notes = unsafe { core::slice::from_raw_parts(address, header.p_memsz as usize) };
         // Each note: lengths of name and content, a type; then both, padded to four bytes (elf(5)).

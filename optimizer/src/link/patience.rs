@@ -15,8 +15,8 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How long it may stand still: who starts a program, or waits for its end, is held up by less than a second.
 pub const PATIENCE_WHILE_STILL: Duration = Duration::from_millis(800);
 
-/// How much of a processor's time its first thread, the one that answers, may take before it does: as much less as is between two
-/// looks.
+/// How much of a processor's time its first thread, the one that answers, may take without waiting for anything: less by a look,
+/// so that it is over by then.
 const PATIENCE_WHILE_BUSY: Duration = Duration::from_millis(700);
 
 /// Milliseconds after which it is looked at again.
@@ -33,17 +33,20 @@ pub fn for_answer(socket: &impl AsFd) -> Result<(), Error> {
 }
 
 fn wait(socket: &impl AsFd, what: PollFlags) -> Result<(), Error> {
-    let (begun, before) = (Instant::now(), time_of_peer(socket));
+    let (begun, mut before) = (Instant::now(), time_of_peer(socket));
     let mut still_since = None;
     loop {
         match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::from(LOOK)) {
             Ok(0) | Err(Errno::EINTR) => {}
             done => return done.map(|_| ()).map_err(Error::from),
         }
-        if let (Some((pid, before)), Some((_, now))) = (before, time_of_peer(socket))
-            && now.saturating_sub(before) >= PATIENCE_WHILE_BUSY
-        {
-            return Err(Error::Busy { pid, patience: PATIENCE_WHILE_BUSY });
+        match (&before, time_of_peer(socket)) {
+            (Some(before), Some(now)) if before.waits == now.waits => {
+                if now.worked.saturating_sub(before.worked) >= PATIENCE_WHILE_BUSY {
+                    return Err(Error::Busy { pid: now.pid, patience: PATIENCE_WHILE_BUSY });
+                }
+            }
+            (_, now) => before = now,
         }
         match still_peer(socket) {
             None => still_since = None,
@@ -58,12 +61,20 @@ fn wait(socket: &impl AsFd, what: PollFlags) -> Result<(), Error> {
     }
 }
 
-/// The process at the other end, and how long its first thread has had a processor.
-fn time_of_peer(socket: &impl AsFd) -> Option<(i32, Duration)> {
+/// What the first thread of the process at the other end has done so far.
+struct Time {
+    pid: i32,
+    worked: Duration,
+    /// How often it has waited for something.
+    waits: Option<u64>,
+}
+
+fn time_of_peer(socket: &impl AsFd) -> Option<Time> {
     let pid = getsockopt(socket, PeerCredentials).ok()?.pid();
-    let thread = Process::new(pid).ok()?.task_main_thread().ok()?.stat().ok()?;
-    let seconds = (thread.utime + thread.stime) as f64 / procfs::ticks_per_second() as f64;
-    Some((pid, Duration::from_secs_f64(seconds)))
+    let thread = Process::new(pid).ok()?.task_main_thread().ok()?;
+    let (now, waits) = (thread.stat().ok()?, thread.status().ok()?.voluntary_ctxt_switches);
+    let seconds = (now.utime + now.stime) as f64 / procfs::ticks_per_second() as f64;
+    Some(Time { pid, worked: Duration::from_secs_f64(seconds), waits })
 }
 
 /// What is to be said of the process at the other end if a signal or a debugger has stopped it, or none of its threads has or

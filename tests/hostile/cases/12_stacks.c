@@ -4,7 +4,6 @@
  * @counter active_readers 2 */
 #include "signals.h"
 #include <limits.h>
-#include <sys/auxv.h>
 
 static sigjmp_buf out;
 static char *alternate;
@@ -73,11 +72,10 @@ int main(int count, char **arguments)
 	rendezvous();
 	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 	sigaction(SIGSEGV, &action, NULL);
-	size_t least = getauxval(AT_MINSIGSTKSZ);
-	/* No alternate stack, then the smallest on which the kernel delivers, with room for this handler, then others. */
+	/* No alternate stack, then the smallest that has room for a handler in front of this one, then others. */
 	for (int i = 0; i < 6; i++) {
 		if (i > 0)
-			use_alternate(least + 4096 * i);
+			use_alternate(4096 + 4096 * i);
 		for (int round = 0; round < 4; round++) {
 			read_on(MIB / 2);
 			if (!sigsetjmp(out, 1))

@@ -1,24 +1,20 @@
 //! Stacks that the program has its handlers run on (sigaltstack(2)). Ours runs there, too, in front of the program's.
 
-use crate::arming::lend;
+use super::is_served;
+use crate::arming::{lend, settle_inheritance};
 use crate::handler::disposition;
 use crate::interpose::words::pass;
 use crate::{interpose, peek};
-use core::ffi::{c_int, c_ulong};
+use core::ffi::c_int;
 use core::mem::offset_of;
 use libc::stack_t;
 use precache_contract::PAGE;
 use precache_contract::segment::Refusal;
 
-/// Bytes that a trip may take beside the frame with which the kernel calls handlers: a third of it is what was seen.
-const HANDLER: usize = PAGE as usize;
-
-/// How large that frame may be (asm/auxvec.h).
-const AT_MINSIGSTKSZ: c_ulong = 51;
-
-/// It is never larger here, whatever the processor could do: AT_MINSIGSTKSZ counts the tiles of AMX, which are in it
-/// only where they are in use (Documentation/arch/x86/xstate.rst, "Dynamic features in signal frames").
-const LARGEST_FRAME: usize = if cfg!(target_arch = "x86_64") { PAGE as usize } else { usize::MAX };
+/// What a stack must have: room for the frame with which the kernel calls handlers, which takes less than half of it, as long as
+/// the thread has used no tiles of AMX (Documentation/arch/x86/xstate.rst, "Dynamic features in signal frames"), and for a trip,
+/// which takes a third of a page. glibc's SIGSTKSZ was always as much.
+const ROOM: usize = if cfg!(target_arch = "x86_64") { 2 } else { 4 } * PAGE as usize;
 
 interpose! {
     /// sigaltstack(2).
@@ -34,14 +30,17 @@ interpose! {
 pub fn look_at_stack(description: usize) {
     let field = |offset: usize| peek::word(description.wrapping_add(offset));
     let offsets = [offset_of!(stack_t, ss_sp), offset_of!(stack_t, ss_flags), offset_of!(stack_t, ss_size)];
-    // None is set, or the kernel refuses it.
-    let [Some(bottom), Some(flags), Some(size)] = offsets.map(field) else { return };
-    if flags as c_int & libc::SS_DISABLE != 0 || cfg!(feature = "sabotage-small-stacks-unnoticed") {
+    if !is_served() || cfg!(feature = "sabotage-small-stacks-unnoticed") {
         return;
     }
-    // SAFETY: it reads what the kernel told when the program was executed (getauxval(3)).
-    let frame = unsafe { libc::getauxval(AT_MINSIGSTKSZ) } as usize;
-    if size < frame.min(LARGEST_FRAME) + HANDLER {
+    // None is set, or the kernel refuses it.
+    let [Some(bottom), Some(flags), Some(size)] = offsets.map(field) else { return };
+    if flags as c_int & libc::SS_DISABLE != 0 {
+        return;
+    }
+    if size < ROOM {
+        // What a forked child has inherited is settled first, or it would be closed again.
+        settle_inheritance();
         disposition::bar(Refusal::SmallStack);
     }
     lend(bottom, size);
