@@ -1,5 +1,6 @@
-/* Expected: a context into whose mask the program has put SIGSEGV, or all but that, reads mapped data, finds it blocked, and does not meet one that is
- * sent; one that was saved while it was blocked blocks it again; what is no context fails as natively.
+/* Expected: a context into whose mask the program has put SIGSEGV, or all but that, reads mapped data, finds blocked what it has
+ * put there, and does not meet a SIGSEGV that is sent while that is blocked; one that was saved while it was blocked blocks it again;
+ * what is no context fails as natively.
  * @counter active_readers 1 */
 #include "signals.h"
 
