@@ -11,6 +11,10 @@ const LEAP: u64 = 1 << 20;
 /// Cells of the mapping that keep one sentinel each.
 const COARSE: u64 = 48;
 
+/// From one re-armed sentinel to the next: a millisecond, and another one for so many trips meanwhile, up to the longest pause.
+const DENSE: u32 = 12;
+const LONGEST: u64 = 8;
+
 /// Checkpoints in the open part: the sentinels, one in front of each reader, a stop, and the first page of a pass.
 pub const CHECKPOINTS: usize = COARSE as usize + STREAMS + 2;
 
@@ -133,9 +137,9 @@ impl Curtain {
         if skips {
             self.cast_net(at, apply);
         }
-        let now = if self.stops.first > 0 { clock.now() } else { self.rearmed };
-        if now != self.rearmed && self.arm(Checkpoint::sentinel(self.stops.first / PAGE * PAGE), apply) {
-            self.rearmed = now;
+        let first = self.stops.first / PAGE * PAGE;
+        if first > 0 && self.may_rearm(clock) && self.arm(Checkpoint::sentinel(first), apply) {
+            self.note_rearmed(clock);
         }
     }
 
@@ -193,7 +197,7 @@ impl Curtain {
             self.kept = cell;
             return;
         }
-        if !self.is_another_tick(clock) {
+        if !self.is_time(clock) {
             return;
         }
         let start = match self.method {
@@ -202,20 +206,28 @@ impl Curtain {
             Method::Guard => at,
         };
         if self.arm(Checkpoint::sentinel(start), apply) {
-            self.rearmed = clock.now();
+            self.note_rearmed(clock);
         }
     }
 
-    /// Whether the clock has moved on since a sentinel was re-armed. Asking it is much of a trip's own work: the more
-    /// trips a tick has, the fewer of them ask, at least each eighth.
-    fn is_another_tick(&mut self, clock: &Clock) -> bool {
+    /// Whether a sentinel may be re-armed. Asking the clock is much of a trip's own work: the more trips could have left one, the
+    /// fewer of them ask, at least each eighth.
+    fn is_time(&mut self, clock: &Clock) -> bool {
         self.unarmed = self.unarmed.wrapping_add(1);
         let asks = self.unarmed.is_power_of_two() || self.unarmed.is_multiple_of(8);
-        let is_another = asks && clock.now() != self.rearmed;
-        if is_another {
+        let is_time = asks && self.may_rearm(clock);
+        if is_time {
             self.unarmed = 0;
         }
-        is_another
+        is_time
+    }
+
+    fn may_rearm(&self, clock: &Clock) -> bool {
+        may_rearm(self.rearmed, self.trips, clock)
+    }
+
+    pub(super) fn note_rearmed(&mut self, clock: &Clock) {
+        (self.rearmed, self.trips) = (clock.now(), 0);
     }
 
     /// Opens the checkpoint that holds `at`, if there is one.
@@ -263,6 +275,14 @@ impl Curtain {
         }
         taken.is_some()
     }
+}
+
+/// Whether what tripped may be closed again, so many trips after that was done last: no sooner than a millisecond later, and longer
+/// where trips come one upon the other. An instruction that needs many pages may spend longer than a millisecond on its way through
+/// them, for each trip may close the next one's checkpoint or net; with each sentinel it would begin anew.
+pub(super) fn may_rearm(rearmed: u64, trips: u32, clock: &Clock) -> bool {
+    let pause = (1 + u64::from(trips / DENSE)).min(LONGEST);
+    clock.now().saturating_sub(rearmed) >= pause
 }
 
 /// The last multiple of `unit` up to `at`. A division takes as long as twenty other instructions, and nearly always the unit is a

@@ -29,7 +29,7 @@ mod random;
 mod spans;
 mod streams;
 
-use self::checkpoints::{CHECKPOINTS, Checkpoint, floor};
+use self::checkpoints::{CHECKPOINTS, Checkpoint, floor, may_rearm};
 pub use self::clock::Clock;
 use self::guide::Stops;
 pub use self::guide::{Guide, Told};
@@ -98,8 +98,9 @@ pub struct Curtain {
     recent: [u64; RECENT],
     /// Where each of these leaves a sentinel.
     sentinels: [u64; RECENT],
-    /// When a sentinel was last re-armed, and how many trips could have left another since it was last another tick.
+    /// When a sentinel was last re-armed, trips since, and how many of them could have left another.
     rearmed: u64,
+    trips: u32,
     unarmed: u32,
     judged: u32,
     carried: u32,
@@ -134,6 +135,7 @@ impl Curtain {
             recent: [u64::MAX; RECENT],
             sentinels: [u64::MAX; RECENT],
             rearmed: 0,
+            trips: 0,
             unarmed: 0,
             judged: 0,
             since: 0,
@@ -176,7 +178,7 @@ impl Curtain {
         self.forget();
         self.recent.fill(u64::MAX);
         self.sentinels.fill(u64::MAX);
-        (self.rearmed, self.unarmed) = (0, 0);
+        (self.rearmed, self.trips, self.unarmed) = (0, 0, 0);
         (self.judged, self.since, self.carried) = (0, 0, 0);
         (self.begun, self.near, self.blocks) = (0, 0, 0);
     }
@@ -205,9 +207,9 @@ impl Curtain {
     /// A thread touched the protected page `at` (a multiple of the page size, inside the protected part), and this has
     /// been told.
     ///
-    /// Every call makes `at` accessible, and none of the last [`RECENT`] pages that tripped is protected by it. Pages
-    /// that tripped are protected again no faster than one a millisecond, while a trip takes microseconds, but for the next
-    /// stop of a reader that skips, which lies ahead of `at`: so an instruction or loop that needs any number of them gets on.
+    /// Every call makes `at` accessible, and none of the last [`RECENT`] pages that tripped is protected by it. Else pages that
+    /// tripped are protected again so seldom (see [`may_rearm`]) that an instruction or loop which needs many of them gets on,
+    /// but for what lies ahead of `at`: the next checkpoint, and the next stop of a reader that skips.
     pub fn trip(&mut self, at: u64, told: &Told, clock: &Clock, apply: &mut dyn FnMut(Action)) -> Verdict {
         let fallen = self.remember(at);
         self.ahead = Span::default();
@@ -268,9 +270,10 @@ impl Curtain {
             self.disarm_all(open, apply);
         }
         let is_new = told.by_grid && !self.open.covers(open);
-        let rearmed = self.rearmed;
-        if self.open.insert(open, &self.recent, || clock.now() != rearmed, apply) {
-            self.rearmed = clock.now();
+        self.trips = self.trips.saturating_add(1);
+        let (rearmed, trips) = (self.rearmed, self.trips);
+        if self.open.insert(open, &self.recent, || may_rearm(rearmed, trips, clock), apply) {
+            self.note_rearmed(clock);
             self.forget_closed();
         }
         // Also where a reader for a while outruns what is told.
