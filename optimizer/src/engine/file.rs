@@ -12,11 +12,13 @@ use super::sent::SentFile;
 use super::trust::{LONG_PERIOD, PERIOD, Trust};
 use super::walk::Walk;
 use super::ways::Way;
+use super::witness::Witness;
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
 use crate::policy::retention::Retention;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::statfs::fstatfs;
+use precache_contract::PAGE;
 use std::fs::{self, File};
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
@@ -105,6 +107,8 @@ pub struct DataFile {
     pub record: Arc<FileRecord>,
     pub(super) file: SentFile,
     mapping: OnceLock<Option<(MmapRaw, bool)>>,
+    /// Where pages cannot be counted otherwise.
+    witness: Option<Witness>,
     /// Whether someone looks what the kernel has evicted, and found any since that was asked last.
     is_looking: AtomicBool,
     has_missed: AtomicBool,
@@ -138,8 +142,14 @@ impl DataFile {
             None => Arc::new(FileRecord::of(&file, engine, held)?),
         };
         record.kept.open();
-        let opened =
-            Self { record, file, mapping: OnceLock::new(), is_looking: false.into(), has_missed: false.into() };
+        let opened = Self {
+            witness: (!record.residency.counts()).then(Witness::default),
+            record,
+            file,
+            mapping: OnceLock::new(),
+            is_looking: false.into(),
+            has_missed: false.into(),
+        };
         // What nobody read meanwhile may have left.
         opened.reconcile(0..u64::MAX);
         Ok(opened)
@@ -148,12 +158,43 @@ impl DataFile {
     /// Forgets what the kernel has evicted of a part: it takes no room any more. Returns how many bytes that is.
     pub(super) fn reconcile(&self, part: Range<u64>) -> u64 {
         let kept = self.kept.within(&part).into_iter();
-        let evicted: Vec<_> = kept.flat_map(|kept| self.residency.evicted(&self.file, &kept, self.request())).collect();
+        let evicted: Vec<_> = kept.flat_map(|kept| self.evicted(&kept)).collect();
         for gone in &evicted {
             self.kept.remove(gone);
             self.audiences.tell_gone(gone);
         }
         evicted.iter().map(|gone| gone.end - gone.start).sum()
+    }
+
+    /// What of a part that was cached is known not to be any more.
+    pub(super) fn evicted(&self, part: &Range<u64>) -> Vec<Range<u64>> {
+        match &self.witness {
+            Some(witness) => witness.evicted(part, self.request()),
+            None => self.residency.evicted(&self.file, part, self.request()),
+        }
+    }
+
+    /// Bytes of a part that are cached, where that can be asked for little.
+    fn count_cached(&self, part: &Range<u64>) -> Option<u64> {
+        match &self.witness {
+            Some(witness) => Some(witness.count(part) * PAGE),
+            None => self.residency.count_for_little(&self.file, part),
+        }
+    }
+
+    /// The data outgrow memory: what the kernel evicts is to be known from now on.
+    pub fn watch(&self) {
+        self.witness.iter().for_each(Witness::call);
+    }
+
+    /// The chunk has just been read.
+    pub(super) fn see(&self, chunk: &Range<u64>) {
+        self.witness.iter().for_each(|witness| witness.see(&self.file, self.size, chunk));
+    }
+
+    /// It is to leave the page cache: it is mapped here no longer.
+    pub fn let_go(&self, part: &Range<u64>) {
+        self.witness.iter().for_each(|witness| witness.let_go(part));
     }
 
     /// Whether nobody looks at the next stretch yet: whoever asks does then.
@@ -166,7 +207,7 @@ impl DataFile {
         let start = self.reconciled.fetch_add(STRETCH, Relaxed) % self.size.next_multiple_of(STRETCH).max(STRETCH);
         let stretch = start..start + STRETCH;
         let evicted = self.reconcile(stretch.clone());
-        if let Some(cached) = self.residency.count_for_little(&self.file, &stretch) {
+        if let Some(cached) = self.count_cached(&stretch) {
             self.kept.note_evicted(start, evicted, cached.saturating_sub(self.kept.bytes_within(&stretch)));
         }
         self.has_missed.fetch_or(evicted > 0, Relaxed);
@@ -185,7 +226,9 @@ impl DataFile {
 
     /// Whether the page that stands for a stretch (`Trust`) is cached.
     pub(super) fn keeps(&self, sample: u64) -> bool {
-        let is_cached = self.residency.is_page_cached(&self.file, sample);
+        let page = sample..sample + 1;
+        let is_seen = self.witness.as_ref().is_some_and(|witness| witness.is_cached(&page));
+        let is_cached = is_seen || self.residency.is_page_cached(&self.file, sample);
         if !is_cached {
             self.trust.disappoint();
         }
@@ -194,8 +237,12 @@ impl DataFile {
 
     /// The parts of a chunk that are not known to be cached.
     pub(super) fn lacking(&self, chunk: &Range<u64>) -> Vec<Range<u64>> {
-        let lacking = self.residency.lacking(&self.file, chunk);
-        if self.residency != Residency::Unknown {
+        let lacking = match &self.witness {
+            Some(witness) if self.residency == Residency::Unknown => witness.lacking(chunk),
+            _ => self.residency.lacking(&self.file, chunk),
+        };
+        // Else whoever reads it will tell.
+        if self.residency != Residency::Unknown || lacking.is_empty() {
             self.trust.note(chunk.end - chunk.start, lacking.is_empty());
         }
         lacking
@@ -212,6 +259,7 @@ impl DataFile {
     /// Drops what was fetched of this part from the page cache, as far as nobody has it mapped (posix_fadvise(2), which
     /// succeeds whatever stays). Whether nothing of it is left.
     pub fn drop_pages(&self, part: &Range<u64>, account: &Account) -> bool {
+        self.let_go(part);
         for kept in self.kept.within(part) {
             let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
             let (offset, length) = (kept.start as i64, (kept.end - kept.start) as i64);

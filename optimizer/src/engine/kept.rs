@@ -1,5 +1,6 @@
 //! What was fetched of a file and has not been dropped: only this may ever be dropped.
 
+use super::ranges::Ranges;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -33,9 +34,7 @@ impl Held {
 
 #[derive(Default)]
 struct Parts {
-    /// Start and end of parts that neither overlap nor touch.
-    parts: BTreeMap<u64, u64>,
-    bytes: u64,
+    parts: Ranges,
     /// Bytes that are cached and were not fetched here, by the stretch of the file, and their sum.
     others_in: BTreeMap<u64, u64>,
     others: u64,
@@ -58,13 +57,13 @@ impl Parts {
     }
 
     fn enter(&self, held: &Held) {
-        held.bytes.fetch_add(self.bytes, Relaxed);
+        held.bytes.fetch_add(self.parts.bytes(), Relaxed);
         held.crowding.fetch_add(self.crowding, Relaxed);
         held.size.fetch_add(self.size, Relaxed);
     }
 
     fn leave(&self, held: &Held) {
-        held.bytes.fetch_sub(self.bytes, Relaxed);
+        held.bytes.fetch_sub(self.parts.bytes(), Relaxed);
         held.crowding.fetch_sub(self.crowding, Relaxed);
         held.size.fetch_sub(self.size, Relaxed);
     }
@@ -125,16 +124,7 @@ impl Kept {
     /// This has been fetched.
     pub fn add(&self, part: Range<u64>) {
         let state = &mut *self.parts();
-        let parts = &mut state.parts;
-        let (mut start, mut end) = (part.start, part.end);
-        let mut added = end - start;
-        while let Some((&other_start, &other_end)) = parts.range(..=end).next_back().filter(|(_, e)| **e >= start) {
-            added -= other_end.min(part.end).saturating_sub(other_start.max(part.start));
-            (start, end) = (start.min(other_start), end.max(other_end));
-            parts.remove(&other_start);
-        }
-        parts.insert(start, end);
-        state.bytes += added;
+        let added = state.parts.add(part);
         state.count(|held| _ = held.bytes.fetch_add(added, Relaxed));
     }
 
@@ -154,16 +144,12 @@ impl Kept {
 
     /// What there is within a range.
     pub fn within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let parts = &self.parts().parts;
-        let touching = parts.range(..range.end).rev().take_while(|(_, end)| **end > range.start);
-        let mut found: Vec<_> = touching.map(|(&s, &e)| s.max(range.start)..e.min(range.end)).collect();
-        found.reverse();
-        found
+        self.parts().parts.within(range)
     }
 
     /// The first part.
     pub fn first(&self) -> Option<Range<u64>> {
-        self.parts().parts.first_key_value().map(|(&start, &end)| start..end)
+        self.parts().parts.first()
     }
 
     /// Bytes of that.
@@ -174,19 +160,7 @@ impl Kept {
     /// This has been dropped. Returns how many bytes of it were kept until now: of several that drop it, one hears so.
     pub fn remove(&self, range: &Range<u64>) -> u64 {
         let state = &mut *self.parts();
-        let parts = &mut state.parts;
-        let mut removed = 0;
-        while let Some((&start, &end)) = parts.range(..range.end).next_back().filter(|(_, end)| **end > range.start) {
-            parts.remove(&start);
-            if start < range.start {
-                parts.insert(start, range.start);
-            }
-            if range.end < end {
-                parts.insert(range.end, end);
-            }
-            removed += end.min(range.end) - start.max(range.start);
-        }
-        state.bytes -= removed;
+        let removed = state.parts.remove(range);
         state.count(|held| _ = held.bytes.fetch_sub(removed, Relaxed));
         removed
     }
@@ -202,7 +176,6 @@ impl Drop for Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use std::sync::Barrier;
 
     /// Of several readers that let go of a part at the same time, one drops it.
@@ -292,31 +265,5 @@ mod tests {
         drop(session);
         files[1].add(50..60);
         assert_eq!(all.bytes(), 60);
-    }
-
-    proptest! {
-        #[test]
-        fn is_a_set_of_bytes(changes in prop::collection::vec((any::<bool>(), 0u64..200, 1u64..50), 1..60)) {
-            let held = Arc::new(Held::default());
-            let kept = Kept::new(1000, &held);
-            kept.open();
-            let mut bytes = std::collections::BTreeSet::new();
-            for (add, start, length) in changes {
-                let range = start..start + length;
-                if add {
-                    bytes.extend(range.clone());
-                    kept.add(range);
-                } else {
-                    bytes.retain(|byte| !range.contains(byte));
-                    kept.remove(&range);
-                }
-                prop_assert_eq!(held.bytes(), bytes.len() as u64);
-                let found: Vec<_> = kept.within(&(30..170)).into_iter().flatten().collect();
-                let expected: Vec<_> = bytes.iter().copied().filter(|byte| (30..170).contains(byte)).collect();
-                prop_assert_eq!(found, expected);
-            }
-            drop(kept);
-            prop_assert_eq!(held.bytes(), 0);
-        }
     }
 }

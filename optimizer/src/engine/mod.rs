@@ -1,6 +1,7 @@
 //! Fills the page cache: many requests in flight, bounded, and fair between streams.
 
 mod audience;
+mod counting;
 mod failures;
 mod file;
 mod filling;
@@ -8,11 +9,13 @@ mod kept;
 mod lanes;
 mod mount;
 mod pool;
+mod ranges;
 mod residency;
 pub mod sent;
 mod trust;
 mod walk;
 mod ways;
+mod witness;
 
 pub use audience::Audience;
 pub use file::{Account, DataFile, FileRecord, Identity};

@@ -7,6 +7,7 @@
 //! (`can_do_mincore` in mm/mincore.c). So it comes last, and only where `cachestat` answers and sees nothing: files of huge pages, for
 //! which that is not there, are not to be mapped for a question.
 
+use super::counting::{self, pages};
 use memmap2::{MmapOptions, MmapRaw};
 use nix::sys::resource::{UsageWho, getrusage};
 use precache_contract::PAGE;
@@ -67,7 +68,7 @@ impl Residency {
             Self::NoWait => {
                 [chunk.start, chunk.end - 1].into_iter().all(|offset| matches!(no_wait(file, offset), Ok(1)))
             }
-            Self::CacheStat | Self::MinCore => self.count(file, chunk).is_some_and(|cached| cached >= pages(chunk)),
+            Self::CacheStat | Self::MinCore => counting::is_cached(&|part| self.count(file, part), chunk),
             Self::Unknown => false,
         }
     }
@@ -81,7 +82,8 @@ impl Residency {
         }
     }
 
-    fn counts(self) -> bool {
+    /// Whether whole ranges can be asked for.
+    pub fn counts(self) -> bool {
         matches!(self, Self::CacheStat | Self::MinCore)
     }
 
@@ -106,13 +108,11 @@ impl Residency {
 
     /// The parts of a chunk that are not known to be cached, as far as that can be asked without a request for them.
     pub fn lacking(self, file: &File, chunk: &Range<u64>) -> Vec<Range<u64>> {
-        let mut lacking = Vec::new();
         match self {
-            Self::CacheStat | Self::MinCore => self.find_lacking(file, chunk.clone(), &mut lacking),
-            _ if self.is_cached(file, chunk) => {}
-            _ => lacking.push(chunk.clone()),
+            Self::CacheStat | Self::MinCore => counting::lacking(&|part| self.count(file, part), chunk.clone()),
+            _ if self.is_cached(file, chunk) => Vec::new(),
+            _ => vec![chunk.clone()],
         }
-        lacking
     }
 
     /// Where nobody tells before: whether so many bytes were cached, as the thread that brought them in did not wait, or for
@@ -133,39 +133,13 @@ impl Residency {
 
     /// What of a part that was dropped is not cached any more, in pieces of so many bytes. Where nobody tells, all of it.
     pub fn missing(self, file: &File, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
-        let is_gone = |part: &Range<u64>| match self {
-            // A page more or less may be part of a larger folio that reaches beyond.
-            Self::CacheStat | Self::MinCore => self.count(file, part).is_some_and(|cached| cached <= pages(part) / 2),
+        match self {
+            Self::CacheStat | Self::MinCore => counting::missing(&|part| self.count(file, part), part, piece),
             // To ask for a page that is missing costs a request: two stand for all.
-            Self::NoWait => [part.start, part.end - 1].into_iter().all(|at| !matches!(no_wait(file, at), Ok(1))),
-            Self::Unknown => true,
-        };
-        let all = self.count(file, part);
-        if all.is_some_and(|cached| cached >= pages(part)) {
-            return Vec::new();
-        }
-        if !self.counts() || all == Some(0) {
-            return Some(part.clone()).filter(is_gone).into_iter().collect();
-        }
-        let starts = std::iter::successors(Some(part.start), |start| Some((start / piece + 1) * piece));
-        let pieces =
-            starts.take_while(|start| *start < part.end).map(|start| start..part.end.min((start / piece + 1) * piece));
-        pieces.filter(is_gone).collect()
-    }
-
-    /// Halves a range until each part is cached as a whole or not at all, and appends those that are not.
-    fn find_lacking(self, file: &File, range: Range<u64>, lacking: &mut Vec<Range<u64>>) {
-        match self.count(file, &range).unwrap_or(0) {
-            cached if cached >= pages(&range) => {}
-            0 => match lacking.last_mut() {
-                Some(before) if before.end == range.start => before.end = range.end,
-                _ => lacking.push(range),
-            },
-            _ => {
-                let middle = (range.start / PAGE + pages(&range) / 2) * PAGE;
-                self.find_lacking(file, range.start..middle, lacking);
-                self.find_lacking(file, middle..range.end, lacking);
+            Self::NoWait if [part.start, part.end - 1].into_iter().any(|at| matches!(no_wait(file, at), Ok(1))) => {
+                Vec::new()
             }
+            Self::NoWait | Self::Unknown => vec![part.clone()],
         }
     }
 }
@@ -192,11 +166,6 @@ fn no_wait(file: &File, offset: u64) -> std::io::Result<usize> {
         libc::preadv2(file.as_raw_fd(), parts.as_mut_ptr().cast(), 1, offset as libc::off_t, libc::RWF_NOWAIT)
     };
     usize::try_from(read).map_err(|_| std::io::Error::last_os_error())
-}
-
-/// Pages that a range touches.
-fn pages(range: &Range<u64>) -> u64 {
-    range.end.div_ceil(PAGE) - range.start / PAGE
 }
 
 /// Whether `mincore` tells this user the truth: that what lies behind the file's end is not resident.

@@ -75,6 +75,6 @@ impl DataFile {
     }
 
     fn has_left(&self, offset: u64) -> bool {
-        !self.residency.evicted(&self.file, &(offset..offset + 1), 1).is_empty()
+        !self.evicted(&(offset..offset + 1)).is_empty()
     }
 }

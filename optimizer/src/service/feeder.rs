@@ -154,6 +154,7 @@ impl Feeder {
             }
             Advice::WillNeed => self.fetch(part),
             Advice::DontNeed => {
+                self.file.let_go(&part);
                 self.file.kept.remove(&part);
                 self.file.audiences.tell_gone(&part);
             }

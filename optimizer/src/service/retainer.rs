@@ -55,6 +55,9 @@ impl Retainer {
     pub fn advance(&mut self, stream: StreamId, extents: &[Range<u64>]) {
         let readers = self.cache.files.note_at_work(self.holder);
         self.passage.advance(stream, extents, readers, &self.cache);
+        if self.passage.outgrows_memory(&self.cache) {
+            self.cache.supply.file.watch();
+        }
     }
 
     /// A stream is over.

@@ -55,6 +55,8 @@ impl Flight<'_> {
         if job.file.residency == Residency::Unknown {
             job.file.trust.note(bytes, was_cached && result.is_ok());
         }
+        // A call for read-ahead does not wait.
+        let has_come = result.as_ref().is_ok_and(|&way| way != Way::ReadAhead);
         match result {
             Ok(way) if was_cached => {
                 job.account.cached.fetch_add(bytes, Relaxed);
@@ -86,6 +88,9 @@ impl Flight<'_> {
         state.remember(&job.file);
         self.inner.land(&mut state, &job);
         drop(state);
+        if has_come {
+            job.file.see(&job.chunk);
+        }
         // A trial may have begun.
         job.file.prepare();
     }

@@ -148,6 +148,11 @@ impl Passage {
         cache.budget().room(self.coming(cache))
     }
 
+    /// Whether not all of the data can be kept.
+    pub fn outgrows_memory(&self, cache: &impl PageCache) -> bool {
+        cache.size() > cache.budget().bytes()
+    }
+
     /// Of windows whose size is left to us.
     pub fn longest_window(&self, cache: &impl PageCache) -> u64 {
         longest_window(cache.size(), cache.budget().bytes(), self.readers)

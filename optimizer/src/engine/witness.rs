@@ -1,0 +1,190 @@
+//! A mapping that tells which pages the kernel has evicted, where nobody else does.
+//!
+//! `cachestat` and `mincore` refuse an ordinary user of another one's file, and `preadv2(RWF_NOWAIT)` is not there on FUSE. But a
+//! page that is mapped leaves the page cache only once it has been unmapped everywhere (`shrink_folio_list` in mm/vmscan.c,
+//! `unmap_mapping_folio` in mm/memory.c), and everybody may ask which pages of his own mappings are there
+//! (proc_pid_pagemap(5), bit 63). So what has been read is mapped here, too, and asked for before it is read again.
+//!
+//! That takes 8 bytes of page tables for each page, and a page that is mapped is not dropped by who asks for that
+//! (`mapping_try_invalidate` in mm/truncate.c). So it is done only of data that outgrow memory, and what is to be dropped is let go of before.
+
+use super::counting;
+use super::ranges::Ranges;
+use memmap2::{MmapOptions, MmapRaw};
+use precache_contract::PAGE;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock};
+
+/// `/proc/self/pagemap`, a word for each page of the address space; `None` where it cannot be opened.
+static PAGE_MAP: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/self/pagemap").ok());
+
+/// The page is there; or it is on its way from one place in memory to another, for which files have no other use of this bit.
+const PRESENT: u64 = 1 << 63;
+const MOVING: u64 = 1 << 62;
+
+/// Pages that are asked for at once.
+const ASKED: usize = 512;
+
+#[derive(Default)]
+pub struct Witness {
+    is_called: AtomicBool,
+    mapping: OnceLock<Option<MmapRaw>>,
+    /// What has been mapped, and not been let go of or found missing since.
+    seen: Mutex<Ranges>,
+}
+
+impl Witness {
+    /// From now on what is read is seen.
+    pub fn call(&self) {
+        self.is_called.store(true, Relaxed);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Ranges> {
+        self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// This part of the file, which is so many bytes long, has just been read.
+    pub fn see(&self, file: &File, size: u64, part: &Range<u64>) {
+        if !self.is_called.load(Relaxed) || PAGE_MAP.is_none() {
+            return;
+        }
+        let Some(mapping) = self.mapping.get_or_init(|| map(file, size)) else { return };
+        // What was evicted at once is read page by page: hardly ever any.
+        if advise(mapping, part, libc::MADV_POPULATE_READ) {
+            self.seen().add(part.clone());
+        }
+    }
+
+    /// Nothing of the part is mapped here any more.
+    pub fn let_go(&self, part: &Range<u64>) {
+        self.seen().remove(part);
+        if let Some(Some(mapping)) = self.mapping.get() {
+            advise(mapping, part, libc::MADV_DONTNEED);
+        }
+    }
+
+    /// Whether all of it has been seen and is cached still.
+    pub fn is_cached(&self, part: &Range<u64>) -> bool {
+        counting::is_cached(&|part| Some(self.count(part)), part)
+    }
+
+    /// The parts of a chunk of which that is not known.
+    pub fn lacking(&self, chunk: &Range<u64>) -> Vec<Range<u64>> {
+        counting::lacking(&|part| Some(self.count(part)), chunk.clone())
+    }
+
+    /// What was seen of a part and is not cached any more, in pieces of so many bytes. It is told again as long as it has not been
+    /// [`Self::let_go`] of.
+    pub fn evicted(&self, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
+        let seen = self.seen().within(part).into_iter();
+        seen.flat_map(|seen| counting::missing(&|part| Some(self.count(part)), &seen, piece)).collect()
+    }
+
+    /// Pages of the range that were seen, and are cached still.
+    pub fn count(&self, range: &Range<u64>) -> u64 {
+        let seen = self.seen().within(range);
+        seen.iter().map(|part| self.count_mapped(part).unwrap_or(0)).sum()
+    }
+
+    /// Pages of the range that are mapped.
+    fn count_mapped(&self, range: &Range<u64>) -> Option<u64> {
+        let (mapping, page_map) = (self.mapping.get()?.as_ref()?, PAGE_MAP.as_ref()?);
+        let mut words = [0u8; ASKED * 8];
+        let first = mapping.as_ptr().addr() as u64 / PAGE + range.start / PAGE;
+        let mut mapped = 0;
+        for at in (0..counting::pages(range)).step_by(ASKED) {
+            let asked = (counting::pages(range) - at).min(ASKED as u64) as usize;
+            let words = words.get_mut(..asked * 8)?;
+            page_map.read_exact_at(words, (first + at) * 8).ok()?;
+            let is_mapped = |word: &&[u8; 8]| u64::from_ne_bytes(**word) & (PRESENT | MOVING) != 0;
+            mapped += words.as_chunks().0.iter().filter(is_mapped).count() as u64;
+        }
+        Some(mapped)
+    }
+}
+
+/// A mapping of all of the file, none of whose faults reads ahead.
+fn map(file: &File, size: u64) -> Option<MmapRaw> {
+    let mapping = MmapOptions::new().len(size as usize).map_raw_read_only(file).ok()?;
+    advise(&mapping, &(0..size), libc::MADV_RANDOM).then_some(mapping)
+}
+
+/// Advice on the pages of a part of the file; whether the kernel took it.
+fn advise(mapping: &MmapRaw, part: &Range<u64>, advice: libc::c_int) -> bool {
+    let start = part.start / PAGE * PAGE;
+    let end = part.end.min(mapping.len() as u64);
+    if start >= end {
+        return false;
+    }
+    // Inside the mapping, as it is; wrapping_add needs no more than that.
+    let address = mapping.as_mut_ptr().wrapping_add(start as usize).cast();
+    // SAFETY: advice on a range of our own read-only mapping, whose content nobody here reads.
+    unsafe { libc::madvise(address, (end - start) as usize, advice) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::io::Write;
+
+    const SIZE: u64 = 1 << 20;
+
+    fn file() -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![1; SIZE as usize]).unwrap();
+        file.sync_all().unwrap();
+        file
+    }
+
+    /// Before it is called, it sees nothing.
+    #[test]
+    fn only_what_was_seen_is_known() {
+        let (file, witness) = (file(), Witness::default());
+        witness.see(&file, SIZE, &(0..SIZE));
+        assert_eq!(witness.lacking(&(0..SIZE)), std::slice::from_ref(&(0..SIZE)));
+        witness.call();
+        witness.see(&file, SIZE, &(0..SIZE / 4));
+        witness.see(&file, SIZE, &(SIZE / 2..SIZE));
+        assert!(witness.is_cached(&(0..SIZE / 4)) && !witness.is_cached(&(0..SIZE / 2)));
+        assert_eq!(witness.lacking(&(0..SIZE)), std::slice::from_ref(&(SIZE / 4..SIZE / 2)));
+        assert_eq!(witness.count(&(0..SIZE)), SIZE / PAGE * 3 / 4);
+        assert!(witness.evicted(&(0..SIZE), SIZE).is_empty());
+        witness.let_go(&(SIZE / 2..SIZE));
+        assert_eq!(witness.lacking(&(0..SIZE)), std::slice::from_ref(&(SIZE / 4..SIZE)));
+    }
+
+    /// What is mapped cannot be dropped: it is let go of before.
+    #[test]
+    fn what_has_been_let_go_of_can_be_dropped() {
+        let (file, witness) = (file(), Witness::default());
+        witness.call();
+        witness.see(&file, SIZE, &(0..SIZE));
+        let drop_all = || posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        drop_all();
+        assert!(witness.is_cached(&(0..SIZE)));
+        witness.let_go(&(0..SIZE / 2));
+        drop_all();
+        let before = super::super::residency::waits();
+        file.read_at(&mut [0], SIZE / 2).unwrap();
+        assert_eq!(super::super::residency::waits(), before, "it is cached");
+    }
+
+    /// The kernel unmaps what it takes out of the page cache, here because the file ends before.
+    #[test]
+    fn what_the_kernel_takes_is_missed() {
+        // Of single pages: of a large one that is split, all is unmapped.
+        let file = File::from(memfd_create("witness", MFdFlags::empty()).unwrap());
+        let witness = Witness::default();
+        file.set_len(SIZE).unwrap();
+        witness.call();
+        witness.see(&file, SIZE, &(0..SIZE));
+        file.set_len(SIZE / 2).unwrap();
+        assert_eq!(witness.evicted(&(0..SIZE), SIZE / 4), [SIZE / 2..SIZE * 3 / 4, SIZE * 3 / 4..SIZE]);
+        assert_eq!(witness.lacking(&(0..SIZE)), std::slice::from_ref(&(SIZE / 2..SIZE)));
+    }
+}
