@@ -255,12 +255,12 @@ fn take_over(before: &Action) -> bool {
 
 /// Whether the kernel would call us: a handler can be installed past every library (Go, Mono).
 pub fn is_ours() -> bool {
-    sys::action(libc::SIGSEGV).is_ok_and(|action| action.handler == ours())
+    sys::action(libc::SIGSEGV).is_ok_and(|action| action.handler == ours() || action.handler == aside::let_through_once())
 }
 
 /// Whether an action of SIGSEGV is our handler's, or takes its place for a while.
 fn is_known(action: &Action) -> bool {
-    action.handler == ours() || is_marked(action)
+    action.handler == ours() || action.handler == aside::let_through_once() || is_marked(action)
 }
 
 /// Looks whether our handler is still in place, and lets go of everything if it is not.
@@ -357,6 +357,8 @@ fn accommodate() {
             true
         } else if is_marked(&now) {
             wanted.handler == libc::SIG_IGN
+        } else if now.handler == aside::let_through_once() {
+            wanted.handler == libc::SIG_DFL
         } else {
             in_front_of(&wanted).flags == now.flags
         };

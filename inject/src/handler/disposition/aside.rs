@@ -2,11 +2,12 @@
 
 use super::{
     IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, get, is_known, is_ours,
-    is_virtual, put_in_place, set, set_own, take_over,
+    is_virtual, put_in_place, set, set_own, take_over, with_restorer,
 };
 use crate::handler::stand_in::{self, STAND_IN};
 use crate::sys::{self, Action, SignalSet};
 use crate::{past_libc, pins};
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::*;
 
 /// While this exists SIGSEGV is ignored in truth, as the program wants it: a program that is executed inherits that.
@@ -61,16 +62,22 @@ impl Drop for Ignored {
 }
 
 /// While this exists, or for good if it is forgotten, SIGSEGV is the program's alone, as without us.
-pub struct Withdrawn {
-    mask: SignalSet,
+pub enum Withdrawn {
+    /// What the program set is in force; this was blocked before.
+    Whole(SignalSet),
+    /// What is in force lets a fault come again, and then SIGSEGV has its default action.
+    OneFaultLeft,
 }
 
 impl Withdrawn {
     /// Nothing is armed any more. `None`: our handler is not in place, or it stays: another thread may have a fault of ours
-    /// on its way to it.
+    /// on its way to it, where the program has one of its own.
     pub fn begin() -> Option<Self> {
-        let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours() && sys::is_alone();
+        let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours();
         let wanted = is_to_go.then(get)?;
+        if !sys::is_alone() {
+            return Self::leave_one(wanted);
+        }
         // SAFETY: what the program set for these signals.
         unsafe {
             sys::set_action(libc::SIGSEGV, &wanted).ok()?;
@@ -80,19 +87,55 @@ impl Withdrawn {
         stand_in::stand_back(true);
         let mask = sys::mask();
         sys::set_mask(stand_in::program_form(mask));
-        Some(Self { mask })
+        Some(Self::Whole(mask))
+    }
+
+    /// For the default action: who has found a page closed a moment ago reads on after that one fault.
+    fn leave_one(wanted: Action) -> Option<Self> {
+        if wanted.handler != libc::SIG_DFL {
+            return None;
+        }
+        sys::interrupt_other_threads();
+        let flags = (libc::SA_SIGINFO | libc::SA_RESETHAND | libc::SA_NODEFER | libc::SA_ONSTACK) as u64;
+        let action = with_restorer(&Action { handler: let_through_once(), flags, restorer: 0, mask: 0 });
+        // SAFETY: a handler for SA_SIGINFO, and libc's restorer.
+        unsafe { sys::set_action(libc::SIGSEGV, &action) }.ok()?;
+        Some(Self::OneFaultLeft)
     }
 }
 
 impl Drop for Withdrawn {
     fn drop(&mut self) {
+        let Self::Whole(mask) = *self else {
+            put_in_place(&get());
+            return accommodate();
+        };
         stand_in::stand_back(false);
-        sys::set_mask(self.mask);
+        sys::set_mask(mask);
         // A handler of the program's may have set others meanwhile.
         if let (Ok(wanted), Ok(own)) = (sys::action(libc::SIGSEGV), sys::action(STAND_IN)) {
             set_own(Some(&own));
             take_over(&wanted);
         }
         INSTALLED.store(true, Release);
+    }
+}
+
+/// Takes our handler's place where system calls may be forbidden.
+pub(super) fn let_through_once() -> usize {
+    on_last_sigsegv as *const () as usize
+}
+
+/// Makes no system call. A fault comes again by itself; a signal that was sent does not, so one is made.
+unsafe extern "C" fn on_last_sigsegv(_signal: c_int, info: *const libc::siginfo_t, _context: *const c_void) {
+    // SAFETY: the kernel gives it to a handler with SA_SIGINFO (sigaction(2)).
+    if unsafe { (*info).si_code } <= 0 {
+        // SAFETY: ends the process: nothing is mapped there (`vm.mmap_min_addr`), and SA_RESETHAND has set the default action.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::asm!("mov [{0}], {0}", in(reg) 0usize);
+            #[cfg(target_arch = "aarch64")]
+            core::arch::asm!("str {0}, [{0}]", in(reg) 0usize);
+        }
     }
 }
