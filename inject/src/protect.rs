@@ -69,6 +69,20 @@ pub fn open(held: &Held, span: Span) -> sys::Result<()> {
     Ok(())
 }
 
+/// Before any part of a mapping is opened that its program may write to, for itself alone: has the page at `at`, which it is about to
+/// access, copied for it. For parts that were first written while their protection kept them apart stay areas of their own, each
+/// with its `anon_vma` (`is_mergeable_anon_vma` in mm/vma.c), and an mremap of several fails; so they all have this page's.
+#[cold]
+pub fn tie_together(held: &Held, at: u64) -> sys::Result<()> {
+    let whole = Span { start: 0, end: held.length() as u64 };
+    open(held, whole)?;
+    if !cfg!(feature = "sabotage-parts-stay-apart") {
+        // SAFETY: `held` keeps the range mapped. What the kernel refuses (the file is shorter by now) meets the access, too.
+        let _ = unsafe { sys::copy_pages(held.start() + at as usize, PAGE as usize) };
+    }
+    perform(held, Action::Close(whole))
+}
+
 /// Unmaps the pages that the optimizer wants to drop: the next access maps them again, and finds the same bytes. What a
 /// program may have written to private pages would be lost: of these nothing is let go of, and the request stays unmet.
 pub fn let_pages_go(held: &Held, wanted: &LettingGo) {

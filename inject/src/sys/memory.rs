@@ -10,8 +10,9 @@ use syscalls::{Errno, Sysno, syscall};
 const GUARD_INSTALL: usize = 102;
 const GUARD_REMOVE: usize = 103;
 
-/// `MADV_POPULATE_READ`, Linux 5.14.
+/// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE`, Linux 5.14.
 const POPULATE_READ: usize = 22;
+const POPULATE_WRITE: usize = 23;
 
 /// # Safety
 /// The range must be a registered mapping's, held against unmapping (`registry::Held`).
@@ -50,6 +51,16 @@ pub unsafe fn populate(address: usize, length: usize) -> Result<()> {
     // SAFETY: the caller's promise; page tables are filled in, and no content changes. A page that cannot be read makes
     // the call fail, without a signal.
     unsafe { syscall!(Sysno::madvise, address, length, POPULATE_READ) }.map(drop)
+}
+
+/// Makes the program's own copies of pages of a private mapping, as writing what is there to them would (madvise(2),
+/// MADV_POPULATE_WRITE, Linux 5.14).
+///
+/// # Safety
+/// As [`populate`].
+pub unsafe fn copy_pages(address: usize, length: usize) -> Result<()> {
+    // SAFETY: the caller's promise: as above.
+    unsafe { syscall!(Sysno::madvise, address, length, POPULATE_WRITE) }.map(drop)
 }
 
 /// Maps `descriptor` shared and writable, in place of what is there.
