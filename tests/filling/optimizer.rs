@@ -268,6 +268,19 @@ fn nobody_waits_long_for_an_optimizer_that_goes_round_in_circles() {
     with_a_mute_optimizer("while True: pass", "the optimizer goes round in circles: process PID has worked for 700ms");
 }
 
+/// It is stopped and continued again and again, or somebody takes its turns away: neither is at an end for long.
+#[test]
+fn nobody_waits_long_for_an_optimizer_that_hangs_and_works_in_turns() {
+    let in_turns = "
+import time
+while True:
+    time.sleep(0.3)
+    begun = time.process_time()
+    while time.process_time() - begun < 0.15: pass
+";
+    with_a_mute_optimizer(in_turns, "the optimizer hangs: process PID has done nothing for ");
+}
+
 /// Another process has the name, and hears everybody, but does this and says nothing.
 fn with_a_mute_optimizer(what_it_does: &str, told: &str) {
     let Some(mut served) = Served::start() else { return };

@@ -255,7 +255,8 @@ fn take_over(before: &Action) -> bool {
 
 /// Whether the kernel would call us: a handler can be installed past every library (Go, Mono).
 pub fn is_ours() -> bool {
-    sys::action(libc::SIGSEGV).is_ok_and(|action| action.handler == ours() || action.handler == aside::let_through_once())
+    sys::action(libc::SIGSEGV)
+        .is_ok_and(|action| action.handler == ours() || action.handler == aside::let_through_once())
 }
 
 /// Whether an action of SIGSEGV is our handler's, or takes its place for a while.

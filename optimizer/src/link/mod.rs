@@ -7,7 +7,7 @@ pub mod name;
 mod patience;
 mod start;
 
-pub use self::patience::{PATIENCE, PATIENCE_WHILE_STILL};
+pub use self::patience::{PATIENCE, PATIENCE_UNHINDERED};
 
 use self::message::{Answer, Request};
 use crate::options::RunOptions;
@@ -34,15 +34,15 @@ pub enum Error {
     #[error("the optimizer is stopped: continue process {0} (kill -CONT), or end it: the next program starts another")]
     Stopped(i32),
     #[error(
-        "the optimizer hangs: process {pid} has done nothing for {patience:?}, and not answered; end it (kill -KILL): the next \
+        "the optimizer hangs: process {pid} has done nothing for {still:?}, and not answered; end it (kill -KILL): the next \
          program starts another"
     )]
-    Still { pid: i32, patience: Duration },
+    Still { pid: i32, still: Duration },
     #[error(
-        "the optimizer goes round in circles: process {pid} has worked for {patience:?}, and not answered; if it goes on, end it \
+        "the optimizer goes round in circles: process {pid} has worked for {worked:?}, and not answered; if it goes on, end it \
          (kill -KILL): the next program starts another"
     )]
-    Busy { pid: i32, patience: Duration },
+    Busy { pid: i32, worked: Duration },
     #[error(
         "the optimizer does not answer within {0:?}: the machine is too busy; look for a process called \"precache service\""
     )]

@@ -1,5 +1,4 @@
-//! Waiting for the other side: for long where the machine is busy, shortly for an optimizer that does nothing, or nothing but
-//! work.
+//! Waiting for the other side: for long where the machine is busy, shortly for an optimizer that nothing keeps from answering.
 
 use super::Error;
 use nix::errno::Errno;
@@ -12,12 +11,9 @@ use std::time::{Duration, Instant};
 /// How long one that waits for a processor may take.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long it may stand still: who starts a program, or waits for its end, is held up by less than a second.
-pub const PATIENCE_WHILE_STILL: Duration = Duration::from_millis(800);
-
-/// How much of a processor's time its first thread, the one that answers, may take without waiting for anything: less by a look,
-/// so that it is over by then.
-const PATIENCE_WHILE_BUSY: Duration = Duration::from_millis(700);
+/// How long in all it may stand still, or its first thread, the one that answers, work: who starts a program, or waits for its end,
+/// is held up by less than a second.
+pub const PATIENCE_UNHINDERED: Duration = Duration::from_millis(750);
 
 /// Milliseconds after which it is looked at again.
 const LOOK: u16 = 100;
@@ -33,27 +29,23 @@ pub fn for_answer(socket: &impl AsFd) -> Result<(), Error> {
 }
 
 fn wait(socket: &impl AsFd, what: PollFlags) -> Result<(), Error> {
-    let (begun, mut before) = (Instant::now(), time_of_peer(socket));
-    let mut still_since = None;
+    let (begun, worked_before) = (Instant::now(), worked_by_peer(socket));
+    let (mut looked, mut still) = (begun, Duration::ZERO);
     loop {
         match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::from(LOOK)) {
             Ok(0) | Err(Errno::EINTR) => {}
             done => return done.map(|_| ()).map_err(Error::from),
         }
-        match (&before, time_of_peer(socket)) {
-            (Some(before), Some(now)) if before.waits == now.waits => {
-                if now.worked.saturating_sub(before.worked) >= PATIENCE_WHILE_BUSY {
-                    return Err(Error::Busy { pid: now.pid, patience: PATIENCE_WHILE_BUSY });
-                }
-            }
-            (_, now) => before = now,
+        let peer = still_peer(socket);
+        if peer.is_some() {
+            still += looked.elapsed();
         }
-        match still_peer(socket) {
-            None => still_since = None,
-            Some(why) if still_since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE_WHILE_STILL => {
-                return Err(why);
-            }
-            Some(_) => {}
+        looked = Instant::now();
+        let worked = worked_by_peer(socket)
+            .zip(worked_before)
+            .map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before));
+        if still + worked >= PATIENCE_UNHINDERED {
+            return Err(reason(socket, peer, still, worked));
         }
         if begun.elapsed() >= PATIENCE {
             return Err(Error::Silent(PATIENCE));
@@ -61,30 +53,39 @@ fn wait(socket: &impl AsFd, what: PollFlags) -> Result<(), Error> {
     }
 }
 
-/// What the first thread of the process at the other end has done so far.
-struct Time {
-    pid: i32,
-    worked: Duration,
-    /// How often it has waited for something.
-    waits: Option<u64>,
+/// Why one is given up that is still now, or not, has been so for so long in all, and has worked for so long.
+fn reason(socket: &impl AsFd, peer: Option<Still>, still: Duration, worked: Duration) -> Error {
+    let pid = getsockopt(socket, PeerCredentials).map_or(0, |peer| peer.pid());
+    let told = |time: Duration| Duration::from_millis(time.as_millis() as u64 / 100 * 100);
+    match peer {
+        Some(Still::Stopped) => Error::Stopped(pid),
+        _ if worked > still => Error::Busy { pid, worked: told(worked) },
+        _ => Error::Still { pid, still: told(still) },
+    }
 }
 
-fn time_of_peer(socket: &impl AsFd) -> Option<Time> {
+/// Time that the first thread of the process at the other end has spent at work so far.
+fn worked_by_peer(socket: &impl AsFd) -> Option<Duration> {
     let pid = getsockopt(socket, PeerCredentials).ok()?.pid();
-    let thread = Process::new(pid).ok()?.task_main_thread().ok()?;
-    let (now, waits) = (thread.stat().ok()?, thread.status().ok()?.voluntary_ctxt_switches);
-    let seconds = (now.utime + now.stime) as f64 / procfs::ticks_per_second() as f64;
-    Some(Time { pid, worked: Duration::from_secs_f64(seconds), waits })
+    let now = Process::new(pid).ok()?.task_main_thread().ok()?.stat().ok()?;
+    Some(Duration::from_secs_f64((now.utime + now.stime) as f64 / procfs::ticks_per_second() as f64))
 }
 
-/// What is to be said of the process at the other end if a signal or a debugger has stopped it, or none of its threads has or
-/// wants a processor. The first one, which answers and reads no data, may also wait for its own pages (swapped out, or throttled
-/// by its memory cgroup).
-fn still_peer(socket: &impl AsFd) -> Option<Error> {
+/// Whether the process at the other end does nothing.
+enum Still {
+    /// A signal or a debugger has stopped it.
+    Stopped,
+    /// None of its threads has or wants a processor.
+    Idle,
+}
+
+/// The first thread, which answers and reads no data, may also wait for its own pages (swapped out, or throttled by its memory
+/// cgroup): that is not idle.
+fn still_peer(socket: &impl AsFd) -> Option<Still> {
     let pid = getsockopt(socket, PeerCredentials).ok()?.pid();
     let process = Process::new(pid).ok()?;
     match process.stat().and_then(|stat| stat.state()).ok()? {
-        ProcState::Stopped | ProcState::Tracing => return Some(Error::Stopped(pid)),
+        ProcState::Stopped | ProcState::Tracing => return Some(Still::Stopped),
         _ => {}
     }
     let is_at_work = |thread: Task| match thread.stat().map(|stat| stat.state) {
@@ -92,6 +93,5 @@ fn still_peer(socket: &impl AsFd) -> Option<Error> {
         Ok('D') => thread.tid == pid,
         _ => false,
     };
-    let is_still = !process.tasks().ok()?.flatten().any(is_at_work);
-    is_still.then_some(Error::Still { pid, patience: PATIENCE_WHILE_STILL })
+    (!process.tasks().ok()?.flatten().any(is_at_work)).then_some(Still::Idle)
 }

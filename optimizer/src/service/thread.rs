@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How long one that stands still is waited for: storage that does not answer may hold it up for ever. The listener may wait
 /// four times before it answers a supervisor: for readers that have died, thrice, and for the lookout.
 const PATIENCE: Duration = Duration::from_millis(180);
-const _: () = assert!(4 * PATIENCE.as_millis() < link::PATIENCE_WHILE_STILL.as_millis());
+const _: () = assert!(4 * PATIENCE.as_millis() < link::PATIENCE_UNHINDERED.as_millis());
 
 /// How long one is waited for that works, or waits for a processor.
 const MOST: Duration = Duration::from_millis(1200);

@@ -1,5 +1,5 @@
 """A DataLoader's workers read a mapped file, or an LMDB: loader.py FILE fork|spawn memmap|lmdb [ITEM TO DIE AT]"""
-import os, re, signal, sys, zlib
+import os, re, signal, sys, threading, zlib
 import lmdb, numpy, torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -32,10 +32,6 @@ class Mapped(Dataset):
         return torch.tensor([zlib.crc32(self.part(i))])
 
 
-# The process that counts semaphores sometimes tells of two that were given back a moment before its end: with an optimizer
-# that dies in about a quarter of the runs, in none of 48 without precache. Which of them is late is not known.
-os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker:UserWarning"
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     path, context, kind = sys.argv[1:4]
@@ -51,6 +47,10 @@ if __name__ == "__main__":
             for batch in loader:
                 total = total * 31 + (0 if collate else batch.sum(0))
             print(total)
+            # Python itself may end one of these between its giving back a semaphore and its saying so, and then tells of a leak.
+            for thread in threading.enumerate():
+                if thread is not threading.current_thread():
+                    thread.join()
     except RuntimeError as error:
         # The first of the chain: whether PyTorch wraps a worker's death depends on where the loop is when it hears of it.
         while error.__cause__:
