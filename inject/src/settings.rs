@@ -4,7 +4,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU8, Ordering::*};
-use precache_contract::settings::{CAPACITY, entries, number, range};
+use precache_contract::settings::{CAPACITY, SEPARATOR, entries, number, range};
 
 /// Longest path that globs are held against.
 pub const PATH: usize = 4096;
@@ -104,7 +104,7 @@ unsafe fn take(value: &[u8]) -> bool {
     // SAFETY: the caller's promise: nobody else reads or writes the cells now.
     let (text, settings) = unsafe { (&mut *TEXT.0.get(), &mut *STORE.settings.get()) };
     for (to, from) in text.value.iter_mut().zip(value) {
-        *to = if *from == b'\n' { 0 } else { *from };
+        *to = if *from == SEPARATOR { 0 } else { *from };
     }
     text.length = value.len();
     (settings.distance, settings.min_file) = (8 << 20, 32 << 20);

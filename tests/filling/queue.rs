@@ -12,7 +12,7 @@ data = mmap.mmap(file, 0, prot=mmap.PROT_READ)
 size = len(data)
 
 def connection():
-    told = dict(line.split('=', 1) for line in os.environ['PRECACHE_READER'].splitlines())
+    told = dict(line.split('=', 1) for line in os.environ['PRECACHE_READER'].split('\x1e') if line)
     one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     one.setblocking(False)
     one.connect('\0' + told['socket'])

@@ -16,12 +16,11 @@ pub fn replacement() -> Option<PathBuf> {
 }
 
 /// The words that start the program with this library in place of ours. LD_PRELOAD begins with ours, and
-/// PRECACHE_READER names it in one of its lines.
+/// PRECACHE_READER names it in one of its entries.
 pub fn in_place_of_ours(library: &Path, program: &[OsString]) -> Vec<OsString> {
     let script = r#"
         [ -n "$PRECACHE_READER" ] || exec "$@"
-        ours=${PRECACHE_READER#*library=}; ours=${ours%%
-*}
+        ours=${PRECACHE_READER#*library=}; ours=${ours%%"$(printf '\036')"*}
         case $LD_PRELOAD in "$ours"*) ;; *) echo "LD_PRELOAD=$LD_PRELOAD does not begin with $ours" >&2; exit 99 ;; esac
         export LD_PRELOAD="$0${LD_PRELOAD#"$ours"}"
         export PRECACHE_READER="${PRECACHE_READER%%library=*}library=$0${PRECACHE_READER#*library="$ours"}"

@@ -187,7 +187,7 @@ fn must_not_notice(manner: Manner, program: &str) {
     for protect in ["guard", "mprotect"] {
         let mut optimizer = Optimizer::new(manner);
         let settings = format!(
-            "socket={}\nlibrary={}\nsession=1\nsupervisor=0\ndistance=1048576\nmin_file=1048576\nprotect={protect}\n",
+            "socket={}\x1elibrary={}\x1esession=1\x1esupervisor=0\x1edistance=1048576\x1emin_file=1048576\x1eprotect={protect}\x1e",
             optimizer.name,
             library.display()
         );

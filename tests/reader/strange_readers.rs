@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 /// Says where its optimizer is; maps the file and reads it when it is told to, and ends when it is told so.
 const READER: &str = r#"
 import mmap, os, sys, zlib
-told = dict(line.split('=', 1) for line in os.environ['PRECACHE_READER'].splitlines())
+told = dict(line.split('=', 1) for line in os.environ['PRECACHE_READER'].split('\x1e') if line)
 print(os.getpid(), told['session'], told['socket'], flush=True)
 sys.stdin.readline()
 with open(sys.argv[1], 'rb') as file:

@@ -96,7 +96,8 @@ fn the_reader_is_told_the_options() {
     ]);
     let settings = value(&mut command, "PRECACHE_READER");
     let mut values = BTreeMap::<_, Vec<_>>::new();
-    for line in settings.lines() {
+    assert!(!settings.contains('\n'), "{settings:?}");
+    for line in settings.split_terminator('\u{1e}') {
         let (key, value) = line.split_once('=').unwrap();
         values.entry(key).or_default().push(value);
     }

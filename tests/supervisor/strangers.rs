@@ -49,7 +49,7 @@ fn socket_of(program: i32) -> String {
     let environment = String::from_utf8(environment).expect("text");
     let told =
         environment.split('\0').find_map(|entry| entry.strip_prefix("PRECACHE_READER=")).expect("it is injected");
-    told.lines().find_map(|line| line.strip_prefix("socket=")).expect("it is told").to_owned()
+    told.split('\u{1e}').find_map(|line| line.strip_prefix("socket=")).expect("it is told").to_owned()
 }
 
 /// Who listens there.
@@ -131,7 +131,7 @@ fn a_stranger_in_the_optimizers_place_gets_nothing() {
     if !may_test() {
         return;
     }
-    let script = r#"printf %s "$PRECACHE_READER" | grep ^socket=; echo runs; read line"#;
+    let script = r#"printf %s "$PRECACHE_READER" | tr '\036' '\n' | grep ^socket=; echo runs; read line"#;
     let mut command = supervisor();
     command.args(["--", "sh", "-c", script]);
     // In a mount namespace of its own: no other optimizer has the name.

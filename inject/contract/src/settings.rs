@@ -1,17 +1,21 @@
 //! What the supervisor tells the injected library: the value of one environment variable.
 //!
-//! The value is a list of `key=value` lines. Keys that repeat (`data`, `exclude`, `range`) are lists.
+//! The value is a list of `key=value` entries, each with a [`SEPARATOR`] behind it: it lies in one line, so that who reads the environment
+//! line by line goes on doing so. Keys that repeat (`data`, `exclude`, `range`) are lists.
 
 /// Bytes that the library has room for in the value, with its end; a longer one leaves the process alone.
 pub const CAPACITY: usize = 16 << 10;
 
+/// What ends an entry: ASCII's record separator, which no file is named with.
+pub const SEPARATOR: u8 = 0x1e;
+
 /// The variable.
 pub const VARIABLE: &str = "PRECACHE_READER";
 
-/// Iterates over the `key=value` lines of a value; lines without `=` are passed over. The library keeps the value with zeros at the
-/// ends of lines, so that each is a C string.
+/// Iterates over the `key=value` entries of a value; those without `=` are passed over. The library keeps the value with zeros at their
+/// ends, so that each is a C string.
 pub fn entries(value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    value.split(|&byte| byte == b'\n' || byte == 0).filter_map(|line| {
+    value.split(|&byte| byte == SEPARATOR || byte == 0).filter_map(|line| {
         let middle = line.iter().position(|&byte| byte == b'=')?;
         Some((line.get(..middle)?, line.get(middle + 1..)?))
     })
@@ -44,9 +48,9 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn lines_become_pairs() {
-        let pairs: Vec<_> = entries(b"socket=a=b\nnoise\ndata=*.mdb\ndata=/x").collect();
-        assert_eq!(pairs, [(&b"socket"[..], &b"a=b"[..]), (b"data", b"*.mdb"), (b"data", b"/x")]);
+    fn entries_become_pairs() {
+        let pairs: Vec<_> = entries(b"socket=a=b\x1enoise\x1edata=*.mdb\x1edata=/x\n").collect();
+        assert_eq!(pairs, [(&b"socket"[..], &b"a=b"[..]), (b"data", b"*.mdb"), (b"data", b"/x\n")]);
     }
 
     #[test]

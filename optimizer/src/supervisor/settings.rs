@@ -1,6 +1,7 @@
 //! What the injected library is told, through two variables: LD_PRELOAD and PRECACHE_READER.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process;
 
@@ -9,7 +10,7 @@ use super::launch::{environment as inherited, set_variable, variable};
 use super::library::preload;
 use super::optimizer::Optimizer;
 use crate::options::{Mode, RunOptions};
-use precache_contract::settings::CAPACITY;
+use precache_contract::settings::{CAPACITY, SEPARATOR};
 
 /// The library has no room for all that it should be told.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +32,7 @@ pub fn environment(injection: Option<&Injection>) -> Vec<CString> {
     environment
 }
 
-/// One `key=value` a line; keys of lists repeat.
+/// `key=value` entries; keys of lists repeat.
 pub fn of_readers(options: &RunOptions, optimizer: &Optimizer, library: &Path) -> Result<OsString, TooLong> {
     let mut settings = Settings::default();
     settings.add("socket", optimizer.client().socket_name());
@@ -66,6 +67,6 @@ impl Settings {
         self.0.push(key);
         self.0.push("=");
         self.0.push(value);
-        self.0.push("\n");
+        self.0.push(OsStr::from_bytes(&[SEPARATOR]));
     }
 }
