@@ -192,9 +192,19 @@ impl DataFile {
         self.witness.iter().for_each(|witness| witness.see(&self.file, self.size, chunk));
     }
 
-    /// It is to leave the page cache: it is mapped here no longer.
-    pub fn let_go(&self, part: &Range<u64>) {
-        self.witness.iter().for_each(|witness| witness.let_go(part));
+    /// It is to leave the page cache: it is mapped here no longer. Whether anything of it was.
+    fn let_go(&self, part: &Range<u64>) -> bool {
+        self.witness.as_ref().is_some_and(|witness| witness.let_go(part))
+    }
+
+    /// The program has had the kernel drop this part: what has been mapped here has stayed, and goes now.
+    pub fn drop_as_told(&self, part: &Range<u64>) {
+        if self.let_go(part) {
+            // It is the program that is answered.
+            let _ = drop_cached(&self.file, part);
+        }
+        self.kept.remove(part);
+        self.audiences.tell_gone(part);
     }
 
     /// Whether nobody looks at the next stretch yet: whoever asks does then.
@@ -261,9 +271,7 @@ impl DataFile {
     pub fn drop_pages(&self, part: &Range<u64>, account: &Account) -> bool {
         self.let_go(part);
         for kept in self.kept.within(part) {
-            let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
-            let (offset, length) = (kept.start as i64, (kept.end - kept.start) as i64);
-            if posix_fadvise(&*self.file, offset, length, advice).is_err() {
+            if drop_cached(&self.file, &kept).is_err() {
                 continue;
             }
             for gone in self.residency.missing(&self.file, &kept, self.request()) {
@@ -392,6 +400,12 @@ impl FileRecord {
     pub fn engines(&self) -> Vec<(&'static str, u64)> {
         self.filling.shares()
     }
+}
+
+/// Has the kernel drop what is cached of a part, as far as nobody has it mapped.
+fn drop_cached(file: &File, part: &Range<u64>) -> nix::Result<()> {
+    let (offset, length) = (part.start as i64, (part.end - part.start) as i64);
+    posix_fadvise(file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
 }
 
 /// `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb`, in bytes.

@@ -58,12 +58,13 @@ impl Witness {
         }
     }
 
-    /// Nothing of the part is mapped here any more.
-    pub fn let_go(&self, part: &Range<u64>) {
-        self.seen().remove(part);
+    /// Nothing of the part is mapped here any more. Whether anything was.
+    pub fn let_go(&self, part: &Range<u64>) -> bool {
+        let was_seen = self.seen().remove(part) > 0;
         if let Some(Some(mapping)) = self.mapping.get() {
             advise(mapping, part, libc::MADV_DONTNEED);
         }
+        was_seen
     }
 
     /// Whether all of it has been seen and is cached still.

@@ -153,11 +153,7 @@ impl Feeder {
                 self.carry_out(decision, source);
             }
             Advice::WillNeed => self.fetch(part),
-            Advice::DontNeed => {
-                self.file.let_go(&part);
-                self.file.kept.remove(&part);
-                self.file.audiences.tell_gone(&part);
-            }
+            Advice::DontNeed => self.file.drop_as_told(&part),
         }
     }
 
