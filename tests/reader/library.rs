@@ -58,7 +58,7 @@ fn only_interposers_are_exported() {
          process_vm_readv process_vm_writev getrandom getentropy
          getaddrinfo_a aio_read aio_read64 aio_write aio_write64 lio_listio lio_listio64
          fwrite fwrite_unlocked fread fread_unlocked __fread_chk __fread_unlocked_chk fputs fputs_unlocked puts
-         printf fprintf dprintf vprintf vfprintf vdprintf
+         printf fprintf dprintf vprintf vfprintf vdprintf warn warnx vwarn vwarnx err errx verr verrx
          __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk __vdprintf_chk
          syscall prctl abort __assert_fail __assert_perror_fail
          dlopen dlmopen dlsym
