@@ -13,8 +13,7 @@ fn main() {
     println!("cargo:rustc-link-arg=-Wl,-Bsymbolic-functions");
     // Our functions are found in this table by their names (`symbols.rs`), whichever the linker makes by itself.
     println!("cargo:rustc-link-arg=-Wl,--hash-style=gnu");
-    // What is the same code is there once. Nothing here tells functions apart by where they lie.
-    println!("cargo:rustc-link-arg=-Wl,--icf=all");
+
     if env::var_os("CARGO_FEATURE_PRELOAD").is_some() {
         // Nothing of what a compiler puts around a library for its constructors: there is one, which the loader finds by itself.
         println!("cargo:rustc-link-arg=-nostartfiles");

@@ -85,6 +85,11 @@ fn make_ready(mapped: &Mapped) -> Result<(), Refusal> {
     if let Some(why) = past_libc::reason() {
         return Err(why);
     }
+    // Where it takes another's place, a thread that knows that may have written to it.
+    if mapped.is_writable() && mapped.flags & libc::MAP_FIXED == 0 {
+        // SAFETY: the program has made it this moment, private (see above), and its address has not been told to anybody.
+        unsafe { protect::tie_together(mapped.address) };
+    }
     // Without it, nor is anybody there any more for what was armed before.
     disposition::install().inspect_err(|&why| give_up(why))?;
     handler::stand_in::settle_mask();

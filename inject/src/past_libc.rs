@@ -111,14 +111,15 @@ pub fn filtered(call: &dyn Fn() -> isize) -> isize {
         // Afterwards there is only memory to say by why nothing is armed.
         let _ = handover::connect(&fork_gate::Shut::begin());
     }
-    SEEN.fetch_add(ONE_FILTER, SeqCst);
+    let is_first = SEEN.fetch_add(ONE_FILTER, SeqCst) < ONE_FILTER;
     drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));
-    // Nor would our handler get far with a fault of the program's.
-    let withdrawn = disposition::Withdrawn::begin();
+    // Nor would our handler get far with a fault of the program's. Under another filter it could not even be withdrawn.
+    let withdrawn = is_first.then(disposition::Withdrawn::begin).flatten();
     let result = call();
     if result == -1 {
-        SEEN.fetch_sub(ONE_FILTER, SeqCst);
+        // Nothing is armed before our handler is back.
         preserving_errno(|| drop(withdrawn));
+        SEEN.fetch_sub(ONE_FILTER, SeqCst);
     } else {
         core::mem::forget(withdrawn);
     }

@@ -69,18 +69,18 @@ pub fn open(held: &Held, span: Span) -> sys::Result<()> {
     Ok(())
 }
 
-/// Before any part of a mapping is opened that its program may write to, for itself alone: has the page at `at`, which it is about to
-/// access, copied for it. For parts that were first written while their protection kept them apart stay areas of their own, each
-/// with its `anon_vma` (`is_mergeable_anon_vma` in mm/vma.c), and an mremap of several fails; so they all have this page's.
-#[cold]
-pub fn tie_together(held: &Held, at: u64) -> sys::Result<()> {
-    let whole = Span { start: 0, end: held.length() as u64 };
-    open(held, whole)?;
-    if !cfg!(feature = "sabotage-parts-stay-apart") {
-        // SAFETY: `held` keeps the range mapped. What the kernel refuses (the file is shorter by now) meets the access, too.
-        let _ = unsafe { sys::copy_pages(held.start() + at as usize, PAGE as usize) };
+/// For a mapping that its program may write to, for itself alone, before anybody knows where it is: has the kernel copy a page, and
+/// drops the copy. For parts that are first written while their protection keeps them apart stay areas of their own, each with its
+/// `anon_vma` (`is_mergeable_anon_vma` in mm/vma.c), and an mremap of several fails; now they all have that of the whole, which stays.
+///
+/// # Safety
+/// The page at this address must be the first of such a mapping, which nobody has accessed.
+pub unsafe fn tie_together(start: usize) {
+    if cfg!(feature = "sabotage-parts-stay-apart") {
+        return;
     }
-    perform(held, Action::Close(whole))
+    // SAFETY: the caller's promise. Where the kernel refuses (before Linux 5.14; the file is shorter by now), nothing is copied.
+    let _ = unsafe { sys::copy_pages(start, PAGE as usize).and_then(|()| sys::unmap_pages(start, PAGE as usize)) };
 }
 
 /// Unmaps the pages that the optimizer wants to drop: the next access maps them again, and finds the same bytes. What a

@@ -170,11 +170,6 @@ impl Curtain {
         self.state == State::Lifted
     }
 
-    /// Whether all of it is closed, as at the beginning.
-    pub fn is_untouched(&self) -> bool {
-        self.state == State::Drawn && self.open.is_empty()
-    }
-
     /// As new, for a process that begins with a copy of this; the caller closes the whole part unless it is lifted.
     pub fn begin_again(&mut self) {
         if !self.is_lifted() {

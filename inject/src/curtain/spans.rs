@@ -69,10 +69,6 @@ impl Spans {
         self.0.clear();
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.items().is_empty()
-    }
-
     /// Whether one span holds all of this.
     pub fn covers(&self, wanted: Span) -> bool {
         self.0.items().iter().any(|span| span.start <= wanted.start && wanted.end <= span.end)

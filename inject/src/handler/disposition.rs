@@ -255,19 +255,18 @@ fn take_over(before: &Action) -> bool {
 
 /// Whether the kernel would call us: a handler can be installed past every library (Go, Mono).
 pub fn is_ours() -> bool {
-    sys::action(libc::SIGSEGV)
-        .is_ok_and(|action| action.handler == ours() || action.handler == aside::let_through_once())
+    sys::action(libc::SIGSEGV).is_ok_and(|action| action.handler == ours())
 }
 
 /// Whether an action of SIGSEGV is our handler's, or takes its place for a while.
 fn is_known(action: &Action) -> bool {
-    action.handler == ours() || action.handler == aside::let_through_once() || is_marked(action)
+    action.handler == ours() || is_marked(action)
 }
 
 /// Looks whether our handler is still in place, and lets go of everything if it is not.
 pub fn keep() -> Result<(), Refusal> {
     match refusal() {
-        _ if is_ours() || cfg!(feature = "sabotage-raw-handler-unnoticed") => Ok(()),
+        _ if is_ours() || aside::is_last() || cfg!(feature = "sabotage-raw-handler-unnoticed") => Ok(()),
         // Another thread has put the program's own in force meanwhile.
         Some(why) => Err(why),
         None => Err(refusal().unwrap_or_else(|| bar(Refusal::HandlerLost))),
@@ -351,6 +350,13 @@ fn put_in_place(program: &Action) -> bool {
 /// Runs our handler on the stack that the program's one expects, if it is still in place; puts it back for a handler of the
 /// program's. Of several threads that come here the last one to put it in place looks again.
 fn accommodate() {
+    if aside::is_last() {
+        let wanted = get();
+        if wanted.handler != libc::SIG_DFL {
+            aside::end_last(&wanted);
+        }
+        return;
+    }
     while let Ok(now) = sys::action(libc::SIGSEGV) {
         let wanted = get();
         let is_right = if !is_known(&now) {
@@ -358,8 +364,6 @@ fn accommodate() {
             true
         } else if is_marked(&now) {
             wanted.handler == libc::SIG_IGN
-        } else if now.handler == aside::let_through_once() {
-            wanted.handler == libc::SIG_DFL
         } else {
             in_front_of(&wanted).flags == now.flags
         };

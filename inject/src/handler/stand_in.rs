@@ -33,6 +33,11 @@ static STANDS_BACK: AtomicBool = AtomicBool::new(false);
 /// SIGSTKFLT has stood for SIGSEGV in some mask.
 static IS_IN_USE: AtomicBool = AtomicBool::new(false);
 
+/// Whether the program has blocked SIGSEGV anywhere so far.
+pub fn is_in_use() -> bool {
+    IS_IN_USE.load(Relaxed)
+}
+
 /// From now on SIGSEGV itself is what is blocked, or no longer.
 pub fn stand_back(stands_back: bool) {
     STANDS_BACK.store(stands_back, Release);

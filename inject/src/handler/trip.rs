@@ -150,8 +150,7 @@ fn follow(segment: Option<&Segment>, held: &Held, turn: &mut Turn, at: u64) -> b
         let guides = many.get(..watched.len()).unwrap_or_default();
         told = Told { guides, distance: shared.distance.load(Relaxed), ..told };
     }
-    let is_tied = held.protection() & libc::PROT_WRITE == 0 || !turn.curtain().is_untouched();
-    let mut failed = !is_tied && protect::tie_together(held, at).is_err();
+    let mut failed = false;
     let mut apply = |action| failed |= protect::perform(held, action).is_err();
     let verdict = turn.curtain().trip(at, &told, &Clock::new(&sys::milliseconds), &mut apply);
     if failed && !cfg!(feature = "sabotage-mappings-run-out") {

@@ -1,4 +1,4 @@
-//! The printf family, and the kin of warn(3) and error(3). glibc before 2.37 gives a long `%s` to the kernel as it lies, by a system
+//! The printf family, and the kin of warn(3) and err(3). glibc before 2.37 gives a long `%s` to the kernel as it lies, by a system
 //! call that no interposer sees. It measures the text first; what that hits is kept open until the call is over.
 //!
 //! A function with a variable number of arguments cannot be written in stable Rust: those are written in
@@ -24,8 +24,8 @@ extern "C" fn with_all_open(a: usize, b: usize, c: usize, d: usize, next: &'stat
     unsafe { core::mem::transmute::<NonNull<c_void>, Call>(next)(a, b, c, d) }
 }
 
-/// Calls with a list of arguments, the last of at most four words in registers. What a register holds that is none of them is passed
-/// on as it is, and nobody reads it.
+/// Calls with a list of arguments, behind two words and a format at most. What a register holds that is none of these four is passed on
+/// as it is, and nobody reads it.
 macro_rules! listed {
     ($($(#[$doc:meta])* fn $name:ident;)*) => {$(
         $(#[$doc])*

@@ -160,6 +160,7 @@ impl DataFile {
         let kept = self.kept.within(&part).into_iter();
         let evicted: Vec<_> = kept.flat_map(|kept| self.evicted(&kept)).collect();
         for gone in &evicted {
+            self.let_go(gone);
             self.kept.remove(gone);
             self.audiences.tell_gone(gone);
         }
@@ -184,12 +185,21 @@ impl DataFile {
 
     /// The data outgrow memory: what the kernel evicts is to be known from now on.
     pub fn watch(&self) {
-        self.witness.iter().for_each(Witness::call);
+        self.witness.iter().for_each(Witness::begin);
     }
 
-    /// The chunk has just been read.
-    pub(super) fn see(&self, chunk: &Range<u64>) {
-        self.witness.iter().for_each(|witness| witness.see(&self.file, self.size, chunk));
+    /// The chunk is to be read: what was seen of it before says nothing any more.
+    pub(super) fn forget(&self, chunk: &Range<u64>) {
+        self.let_go(chunk);
+    }
+
+    /// The chunk is there. If something of it was `fetched` and has been dropped again meanwhile, it would be read a second time.
+    pub(super) fn see(&self, chunk: &Range<u64>, fetched: &[Range<u64>]) {
+        if let Some(witness) = &self.witness
+            && fetched.iter().all(|part| self.kept.bytes_within(part) == part.end - part.start)
+        {
+            witness.see(&self.file, self.size, chunk);
+        }
     }
 
     /// It is to leave the page cache: it is mapped here no longer. Whether anything of it was.

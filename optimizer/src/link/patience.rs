@@ -15,8 +15,8 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// is held up by less than a second.
 pub const PATIENCE_UNHINDERED: Duration = Duration::from_millis(750);
 
-/// Milliseconds after which it is looked at again.
-const LOOK: u16 = 100;
+/// After so long it is looked at again.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Until more can be sent.
 pub fn for_room(socket: &impl AsFd) -> Result<(), Error> {
@@ -32,13 +32,14 @@ fn wait(socket: &impl AsFd, what: PollFlags) -> Result<(), Error> {
     let (begun, worked_before) = (Instant::now(), worked_by_peer(socket));
     let (mut looked, mut still) = (begun, Duration::ZERO);
     loop {
-        match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::from(LOOK)) {
+        match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::from(LOOK.as_millis() as u16)) {
             Ok(0) | Err(Errno::EINTR) => {}
             done => return done.map(|_| ()).map_err(Error::from),
         }
         let peer = still_peer(socket);
         if peer.is_some() {
-            still += looked.elapsed();
+            // Of what this process slept longer nobody knows.
+            still += looked.elapsed().min(LOOK);
         }
         looked = Instant::now();
         let worked = worked_by_peer(socket)

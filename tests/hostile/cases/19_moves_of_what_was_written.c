@@ -1,6 +1,7 @@
 /* Expected: a private mapping that was first written here and there, while all around was still closed, is grown, moved and cut by
  * mremap as a whole, in a thread's program and in a child that was forked before anything was read; its bytes are those that were
- * written, and the file's.
+ * written, and the file's, also where the file is written to afterwards.
+ * @own-data
  * @no-guards private mappings that may be written to get none
  * @report the program changed the mapping itself */
 #include "hostile.h"
@@ -58,10 +59,32 @@ static void move(const char *when, volatile unsigned char *base)
 	munmap((void *)base, length);
 }
 
+/* Pages that have only been read are the file's still. */
+static void rewrite(const char *file)
+{
+	volatile unsigned char *base = map_anew();
+	uint32_t before = 0, after = 0, new = 0x12345678;
+	int writable = open(file, O_RDWR);
+	for (size_t at = 0; at < file_length; at += MIB)
+		before += *(volatile uint32_t *)(base + at);
+	for (size_t at = 0; at < file_length; at += 8 * MIB) {
+		uint32_t old = word_at(at);
+		if (pwrite(writable, &new, sizeof new, at) != sizeof new)
+			fail("pwrite");
+		after += *(volatile uint32_t *)(base + at) == new;
+		if (pwrite(writable, &old, sizeof old, at) != sizeof old)
+			fail("pwrite");
+	}
+	printf("read %x, %u of 8 are new\n", before, after);
+	munmap((void *)base, file_length);
+	close(writable);
+}
+
 int main(int count, char **arguments)
 {
 	(void)count;
 	open_file(arguments);
+	rewrite(arguments[1]);
 	volatile unsigned char *base = map_anew();
 	for (int i = 0; i < PLACES; i++)
 		write_there(base, places[i]);

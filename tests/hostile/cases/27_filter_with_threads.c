@@ -1,6 +1,6 @@
 /* Expected: of a program with several threads one forbids all of them the calls by which handlers are set and masks changed. All read
  * on, and the program dies by a fault, or by SIGSEGV that it is sent, as alone; where it may set a handler after that, or had one
- * before, that is called. A filter that is refused changes nothing.
+ * before, that is called, and one that it blocks stays pending. A filter that is refused, or a second one, changes nothing.
  * @not-detected the filter kills on the call by which the detector looks
  * @report the program forbids itself system calls */
 #include "hostile.h"
@@ -59,7 +59,7 @@ static void handler(int signal, siginfo_t *info, void *context)
 	_exit(7);
 }
 
-enum { BEFORE = 1, AFTERWARDS = 2, SENT = 4, REFUSED = 8 };
+enum { BEFORE = 1, AFTERWARDS = 2, SENT = 4, REFUSED = 8, BLOCKED = 16, TWICE = 32 };
 
 static void program(const char *what, int how)
 {
@@ -70,8 +70,13 @@ static void program(const char *what, int how)
 		struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO }, now;
 		if (pipe(to_reader) || pipe(from_reader) || pthread_create(&thread, NULL, reader, NULL))
 			fail("a thread");
+		sigset_t set;
+		sigemptyset(&set);
+		sigaddset(&set, SIGSEGV);
 		if (how & BEFORE)
 			sigaction(SIGSEGV, &action, NULL);
+		if (how & BLOCKED)
+			sigprocmask(SIG_BLOCK, &set, NULL);
 		int sum = read_there(MIB) + base[20 * MIB];
 		if (how & REFUSED) {
 			if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == 0)
@@ -79,7 +84,14 @@ static void program(const char *what, int how)
 			sigaction(SIGSEGV, NULL, &now);
 			volatile unsigned char *other = mmap(NULL, file_length, PROT_READ, MAP_SHARED, file_descriptor, 0);
 			sum += now.sa_handler == SIG_DFL ? other[3 * MIB] : 0;
-		} else if (how & (BEFORE | AFTERWARDS) ? forbid(SYS_madvise, SYS_madvise) : forbid(SYS_rt_sigaction, SYS_rt_sigprocmask))
+		} else if (how & TWICE) {
+			/* The first one forbids nothing that is made here; the second forbids what the first did not. */
+			if (forbid(SYS_membarrier, SYS_rt_sigprocmask) || forbid(SYS_rt_sigaction, SYS_madvise))
+				fail("two filters");
+			errno = 0;
+			if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == 0)
+				fail("a filter without instructions");
+		} else if (how & (BEFORE | AFTERWARDS | BLOCKED) ? forbid(SYS_madvise, SYS_madvise) : forbid(SYS_rt_sigaction, SYS_rt_sigprocmask))
 			fail("seccomp");
 		if (how & AFTERWARDS) {
 			sigaction(SIGSEGV, NULL, &now);
@@ -90,6 +102,13 @@ static void program(const char *what, int how)
 		for (size_t at = 21 * MIB; at < file_length; at += MIB)
 			sum += base[at] + read_there(at + MIB / 2);
 		write(1, text, snprintf(text, sizeof text, "%s: %d\n", what, sum));
+		if (how & BLOCKED) {
+			int received;
+			/* To this thread, for another one does not block it. */
+			syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGSEGV);
+			sigwait(&set, &received);
+			write(1, text, snprintf(text, sizeof text, "%d was pending\n", received));
+		}
 		if (how & SENT) {
 			syscall(SYS_kill, getpid(), SIGSEGV);
 			write(1, "alive\n", 6);
@@ -113,5 +132,8 @@ int main(int count, char **arguments)
 	program("handler afterwards", AFTERWARDS);
 	program("refused", REFUSED);
 	program("refused, sent", REFUSED | SENT);
+	program("blocked", BLOCKED);
+	program("twice", TWICE);
+	program("twice, sent", TWICE | SENT);
 	return 0;
 }

@@ -8,7 +8,7 @@ use crate::handler::stand_in::{self, STAND_IN};
 use crate::sys::{self, Action, SignalSet};
 use crate::{past_libc, pins};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
 /// While this exists SIGSEGV is ignored in truth, as the program wants it: a program that is executed inherits that.
 /// What another thread sets meanwhile is in force at once.
@@ -61,22 +61,36 @@ impl Drop for Ignored {
     }
 }
 
+/// In force is [`on_last_fault`], or what it leaves: the default action, which the program wants.
+static IS_LAST: AtomicBool = AtomicBool::new(false);
+
+/// Whether that is so, and nothing of ours will be called any more unless the program sets a handler.
+pub(super) fn is_last() -> bool {
+    IS_LAST.load(Acquire)
+}
+
+/// The program has set a handler: ours is put in place in front of it.
+pub(super) fn end_last(wanted: &Action) {
+    IS_LAST.store(false, Release);
+    put_in_place(wanted);
+}
+
 /// While this exists, or for good if it is forgotten, SIGSEGV is the program's alone, as without us.
 pub enum Withdrawn {
     /// What the program set is in force; this was blocked before.
     Whole(SignalSet),
-    /// What is in force lets a fault come again, and then SIGSEGV has its default action.
-    OneFaultLeft,
+    /// One fault is let through, and then SIGSEGV has its default action.
+    ButForOneFault,
 }
 
 impl Withdrawn {
-    /// Nothing is armed any more. `None`: our handler is not in place, or it stays: another thread may have a fault of ours
-    /// on its way to it, where the program has one of its own.
+    /// Nothing is armed any more, and the program has not forbidden itself calls before. `None`: our handler is not in place, or it
+    /// stays: another thread may have a fault of ours on its way to it, and the program handles SIGSEGV, or has blocked it.
     pub fn begin() -> Option<Self> {
         let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours();
         let wanted = is_to_go.then(get)?;
         if !sys::is_alone() {
-            return Self::leave_one(wanted);
+            return Self::but_for_one_fault(wanted);
         }
         // SAFETY: what the program set for these signals.
         unsafe {
@@ -90,24 +104,27 @@ impl Withdrawn {
         Some(Self::Whole(mask))
     }
 
-    /// For the default action: who has found a page closed a moment ago reads on after that one fault.
-    fn leave_one(wanted: Action) -> Option<Self> {
-        if wanted.handler != libc::SIG_DFL {
+    /// For the default action: who has found a page closed a moment ago reads on after that fault.
+    fn but_for_one_fault(wanted: Action) -> Option<Self> {
+        // Of what a thread blocks, what is sent has to stay pending.
+        if wanted.handler != libc::SIG_DFL || stand_in::is_in_use() {
             return None;
         }
         sys::interrupt_other_threads();
         let flags = (libc::SA_SIGINFO | libc::SA_RESETHAND | libc::SA_NODEFER | libc::SA_ONSTACK) as u64;
-        let action = with_restorer(&Action { handler: let_through_once(), flags, restorer: 0, mask: 0 });
+        let handler = on_last_fault as *const () as usize;
+        IS_LAST.store(true, Release);
         // SAFETY: a handler for SA_SIGINFO, and libc's restorer.
-        unsafe { sys::set_action(libc::SIGSEGV, &action) }.ok()?;
-        Some(Self::OneFaultLeft)
+        unsafe { sys::set_action(libc::SIGSEGV, &with_restorer(&Action { handler, flags, restorer: 0, mask: 0 })) }
+            .ok()?;
+        Some(Self::ButForOneFault)
     }
 }
 
 impl Drop for Withdrawn {
     fn drop(&mut self) {
         let Self::Whole(mask) = *self else {
-            put_in_place(&get());
+            end_last(&get());
             return accommodate();
         };
         stand_in::stand_back(false);
@@ -121,13 +138,9 @@ impl Drop for Withdrawn {
     }
 }
 
-/// Takes our handler's place where system calls may be forbidden.
-pub(super) fn let_through_once() -> usize {
-    on_last_sigsegv as *const () as usize
-}
-
-/// Makes no system call. A fault comes again by itself; a signal that was sent does not, so one is made.
-unsafe extern "C" fn on_last_sigsegv(_signal: c_int, info: *const libc::siginfo_t, _context: *const c_void) {
+/// In our handler's place where system calls may be forbidden: it makes none, but for the return from it. A fault comes again by
+/// itself; a signal that was sent does not, so one is made.
+unsafe extern "C" fn on_last_fault(_signal: c_int, info: *const libc::siginfo_t, _context: *const c_void) {
     // SAFETY: the kernel gives it to a handler with SA_SIGINFO (sigaction(2)).
     if unsafe { (*info).si_code } <= 0 {
         // SAFETY: ends the process: nothing is mapped there (`vm.mmap_min_addr`), and SA_RESETHAND has set the default action.

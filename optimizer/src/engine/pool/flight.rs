@@ -27,6 +27,7 @@ impl Flight<'_> {
     pub fn send(&mut self, job: Job) {
         // Where it was before, it has been evicted.
         self.file.audiences.tell_gone(&job.chunk);
+        self.file.forget(&job.chunk);
         let now = self.inner.now();
         self.file.filling.ask(self.way);
         if job.shows_rate() {
@@ -89,7 +90,7 @@ impl Flight<'_> {
         self.inner.land(&mut state, &job);
         drop(state);
         if has_come {
-            job.file.see(&job.chunk);
+            job.file.see(&job.chunk, if was_cached { &[] } else { &job.lacking });
         }
         // A trial may have begun.
         job.file.prepare();
