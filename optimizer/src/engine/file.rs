@@ -4,32 +4,27 @@
 //! cached of it.
 
 use super::audience::Audiences;
+use super::cached::Cached;
 use super::failures::Failures;
 use super::filling::Filling;
 use super::kept::{Held, Kept};
-use super::residency::{Residency, has_to_read};
+use super::residency::Residency;
 use super::sent::SentFile;
 use super::trust::{LONG_PERIOD, PERIOD, Trust};
 use super::walk::Walk;
 use super::ways::Way;
-use super::witness::Witness;
 use super::{CHUNK, LARGE_PIECE, LARGEST_CHUNK};
 use crate::policy::retention::Retention;
 use memmap2::{MmapOptions, MmapRaw};
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::statfs::fstatfs;
-use precache_contract::PAGE;
 use std::fs::{self, File};
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
-
-/// Bytes that are looked at in a millisecond or so.
-const STRETCH: u64 = 64 << 20;
 
 /// Device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,7 +90,7 @@ pub struct FileRecord {
     origin: Instant,
     retention: Mutex<Retention>,
     /// So far it was looked what the kernel has evicted.
-    reconciled: AtomicU64,
+    pub(super) reconciled: AtomicU64,
     pub(super) trust: Trust,
     /// What could not be read.
     pub failures: Failures,
@@ -107,11 +102,7 @@ pub struct DataFile {
     pub record: Arc<FileRecord>,
     pub(super) file: SentFile,
     mapping: OnceLock<Option<(MmapRaw, bool)>>,
-    /// Where pages cannot be counted otherwise.
-    witness: Option<Witness>,
-    /// Whether someone looks what the kernel has evicted, and found any since that was asked last.
-    is_looking: AtomicBool,
-    has_missed: AtomicBool,
+    pub(super) cached: Cached,
 }
 
 impl Drop for DataFile {
@@ -142,154 +133,10 @@ impl DataFile {
             None => Arc::new(FileRecord::of(&file, engine, held)?),
         };
         record.kept.open();
-        let opened = Self {
-            witness: (!record.residency.counts()).then(Witness::default),
-            record,
-            file,
-            mapping: OnceLock::new(),
-            is_looking: false.into(),
-            has_missed: false.into(),
-        };
+        let opened = Self { cached: Cached::new(record.residency), record, file, mapping: OnceLock::new() };
         // What nobody read meanwhile may have left.
         opened.reconcile(0..u64::MAX);
         Ok(opened)
-    }
-
-    /// Forgets what the kernel has evicted of a part: it takes no room any more. Returns how many bytes that is.
-    pub(super) fn reconcile(&self, part: Range<u64>) -> u64 {
-        let kept = self.kept.within(&part).into_iter();
-        let evicted: Vec<_> = kept.flat_map(|kept| self.evicted(&kept)).collect();
-        for gone in &evicted {
-            self.let_go(gone);
-            self.kept.remove(gone);
-            self.audiences.tell_gone(gone);
-        }
-        evicted.iter().map(|gone| gone.end - gone.start).sum()
-    }
-
-    /// What of a part that was cached is known not to be any more.
-    pub(super) fn evicted(&self, part: &Range<u64>) -> Vec<Range<u64>> {
-        match &self.witness {
-            Some(witness) => witness.evicted(part, self.request()),
-            None => self.residency.evicted(&self.file, part, self.request()),
-        }
-    }
-
-    /// Bytes of a part that are cached, where that can be asked for little.
-    fn count_cached(&self, part: &Range<u64>) -> Option<u64> {
-        match &self.witness {
-            Some(witness) => Some(witness.count(part) * PAGE),
-            None => self.residency.count_for_little(&self.file, part),
-        }
-    }
-
-    /// The data outgrow memory: what the kernel evicts is to be known from now on.
-    pub fn watch(&self) {
-        self.witness.iter().for_each(Witness::begin);
-    }
-
-    /// The chunk is to be read: what was seen of it before says nothing any more.
-    pub(super) fn forget(&self, chunk: &Range<u64>) {
-        self.let_go(chunk);
-    }
-
-    /// The chunk is there. If something of it was `fetched` and has been dropped again meanwhile, it would be read a second time.
-    pub(super) fn see(&self, chunk: &Range<u64>, fetched: &[Range<u64>]) {
-        if let Some(witness) = &self.witness
-            && fetched.iter().all(|part| self.kept.bytes_within(part) == part.end - part.start)
-        {
-            witness.see(&self.file, self.size, chunk);
-        }
-    }
-
-    /// It is to leave the page cache: it is mapped here no longer. Whether anything of it was.
-    fn let_go(&self, part: &Range<u64>) -> bool {
-        self.witness.as_ref().is_some_and(|witness| witness.let_go(part))
-    }
-
-    /// The program has had the kernel drop this part: what has been mapped here has stayed, and goes now.
-    pub fn drop_as_told(&self, part: &Range<u64>) {
-        if self.let_go(part) {
-            // It is the program that is answered.
-            let _ = drop_cached(&self.file, part);
-        }
-        self.kept.remove(part);
-        self.audiences.tell_gone(part);
-    }
-
-    /// Whether nobody looks at the next stretch yet: whoever asks does then.
-    pub fn begin_look(&self) -> bool {
-        !self.is_looking.swap(true, Relaxed)
-    }
-
-    /// The same for the next stretch of the file at each call, all around.
-    pub fn reconcile_next(&self) {
-        let start = self.reconciled.fetch_add(STRETCH, Relaxed) % self.size.next_multiple_of(STRETCH).max(STRETCH);
-        let stretch = start..start + STRETCH;
-        let evicted = self.reconcile(stretch.clone());
-        if let Some(cached) = self.count_cached(&stretch) {
-            self.kept.note_evicted(start, evicted, cached.saturating_sub(self.kept.bytes_within(&stretch)));
-        }
-        self.has_missed.fetch_or(evicted > 0, Relaxed);
-        self.is_looking.store(false, Relaxed);
-    }
-
-    /// Whether anything of what is kept was found missing since this was asked last.
-    pub fn has_missed(&self) -> bool {
-        self.has_missed.swap(false, Relaxed)
-    }
-
-    /// Whether all of a chunk is known to be cached.
-    pub(super) fn is_cached(&self, chunk: &Range<u64>) -> bool {
-        self.residency.is_cached(&self.file, chunk)
-    }
-
-    /// Whether the page that stands for a stretch (`Trust`) is cached.
-    pub(super) fn keeps(&self, sample: u64) -> bool {
-        let page = sample..sample + 1;
-        let is_seen = self.witness.as_ref().is_some_and(|witness| witness.is_cached(&page));
-        let is_cached = is_seen || self.residency.is_page_cached(&self.file, sample);
-        if !is_cached {
-            self.trust.disappoint();
-        }
-        is_cached
-    }
-
-    /// The parts of a chunk that are not known to be cached.
-    pub(super) fn lacking(&self, chunk: &Range<u64>) -> Vec<Range<u64>> {
-        let lacking = match &self.witness {
-            Some(witness) if self.residency == Residency::Unknown => witness.lacking(chunk),
-            _ => self.residency.lacking(&self.file, chunk),
-        };
-        // Else whoever reads it will tell.
-        if self.residency != Residency::Unknown || lacking.is_empty() {
-            self.trust.note(chunk.end - chunk.start, lacking.is_empty());
-        }
-        lacking
-    }
-
-    /// Whether a chunk that has been brought in is not where a mapping finds it. Where nobody tells, its last page is mapped.
-    pub(super) fn is_missing(&self, chunk: &Range<u64>) -> bool {
-        if self.residency != Residency::Unknown {
-            return !self.is_cached(chunk);
-        }
-        has_to_read(&self.file, chunk.end.saturating_sub(1))
-    }
-
-    /// Drops what was fetched of this part from the page cache, as far as nobody has it mapped (posix_fadvise(2), which
-    /// succeeds whatever stays). Whether nothing of it is left.
-    pub fn drop_pages(&self, part: &Range<u64>, account: &Account) -> bool {
-        self.let_go(part);
-        for kept in self.kept.within(part) {
-            if drop_cached(&self.file, &kept).is_err() {
-                continue;
-            }
-            for gone in self.residency.missing(&self.file, &kept, self.request()) {
-                account.dropped.fetch_add(self.kept.remove(&gone), Relaxed);
-                self.audiences.tell_gone(&gone);
-            }
-        }
-        self.kept.within(part).is_empty()
     }
 
     /// Does what may ask the file system, and will be needed: who has a lock later need not wait for that. Where read-ahead is
@@ -410,12 +257,6 @@ impl FileRecord {
     pub fn engines(&self) -> Vec<(&'static str, u64)> {
         self.filling.shares()
     }
-}
-
-/// Has the kernel drop what is cached of a part, as far as nobody has it mapped.
-fn drop_cached(file: &File, part: &Range<u64>) -> nix::Result<()> {
-    let (offset, length) = (part.start as i64, (part.end - part.start) as i64);
-    posix_fadvise(file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
 }
 
 /// `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb`, in bytes.

@@ -1,6 +1,7 @@
 //! Fills the page cache: many requests in flight, bounded, and fair between streams.
 
 mod audience;
+mod cached;
 mod counting;
 mod failures;
 mod file;
