@@ -4,6 +4,7 @@ use crate::buffers::{Buffers, STRING_MAX};
 use crate::curtain::Action;
 use crate::fork_gate::Shut;
 use crate::handler::{self, disposition};
+use crate::interpose::moves;
 use crate::mapped::{Candidate, Mapped};
 use crate::owner::{self, Standing};
 use crate::pins::{self, Frame, Pin, WholePin};
@@ -84,11 +85,6 @@ fn make_ready(mapped: &Mapped) -> Result<(), Refusal> {
     }
     if let Some(why) = past_libc::reason() {
         return Err(why);
-    }
-    // Where it takes another's place, a thread that knows that may have written to it.
-    if mapped.is_writable() && mapped.flags & libc::MAP_FIXED == 0 {
-        // SAFETY: the program has made it this moment, private (see above), and its address has not been told to anybody.
-        unsafe { protect::tie_together(mapped.address) };
     }
     // Without it, nor is anybody there any more for what was armed before.
     disposition::install().inspect_err(|&why| give_up(why))?;
@@ -292,6 +288,9 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
         let is_part = held.start() < address || end < held.start() + held.length();
         if let (Some(segment), Some(why)) = (handover::segment(), why.or(is_part.then_some(Refusal::Changed))) {
             segment.counters.refuse(why);
+        }
+        if held.protection() & libc::PROT_WRITE != 0 {
+            moves::note(held.start(), held.start() + held.length());
         }
         protect::lift(&held, &mut held.wait_turn());
         departure.leaving.add(held);

@@ -69,20 +69,6 @@ pub fn open(held: &Held, span: Span) -> sys::Result<()> {
     Ok(())
 }
 
-/// For a mapping that its program may write to, for itself alone, before anybody knows where it is: has the kernel copy a page, and
-/// drops the copy. For parts that are first written while their protection keeps them apart stay areas of their own, each with its
-/// `anon_vma` (`is_mergeable_anon_vma` in mm/vma.c), and an mremap of several fails; now they all have that of the whole, which stays.
-///
-/// # Safety
-/// The page at this address must be the first of such a mapping, which nobody has accessed.
-pub unsafe fn tie_together(start: usize) {
-    if cfg!(feature = "sabotage-parts-stay-apart") {
-        return;
-    }
-    // SAFETY: the caller's promise. Where the kernel refuses (before Linux 5.14; the file is shorter by now), nothing is copied.
-    let _ = unsafe { sys::copy_pages(start, PAGE as usize).and_then(|()| sys::unmap_pages(start, PAGE as usize)) };
-}
-
 /// Unmaps the pages that the optimizer wants to drop: the next access maps them again, and finds the same bytes. What a
 /// program may have written to private pages would be lost: of these nothing is let go of, and the request stays unmet.
 pub fn let_pages_go(held: &Held, wanted: &LettingGo) {

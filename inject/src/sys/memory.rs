@@ -10,9 +10,8 @@ use syscalls::{Errno, Sysno, syscall};
 const GUARD_INSTALL: usize = 102;
 const GUARD_REMOVE: usize = 103;
 
-/// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE`, Linux 5.14.
+/// `MADV_POPULATE_READ`, Linux 5.14.
 const POPULATE_READ: usize = 22;
-const POPULATE_WRITE: usize = 23;
 
 /// # Safety
 /// The range must be a registered mapping's, held against unmapping (`registry::Held`).
@@ -53,14 +52,27 @@ pub unsafe fn populate(address: usize, length: usize) -> Result<()> {
     unsafe { syscall!(Sysno::madvise, address, length, POPULATE_READ) }.map(drop)
 }
 
-/// Makes the program's own copies of pages of a private mapping, as writing what is there to them would (madvise(2),
-/// MADV_POPULATE_WRITE, Linux 5.14).
+/// Addresses for so many bytes, which nobody can access.
+pub fn reserve(length: usize) -> Result<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: takes no memory that anybody has (mmap(2)).
+    unsafe { syscall!(Sysno::mmap, 0, length, libc::PROT_NONE, flags, usize::MAX, 0) }
+}
+
+/// # Safety
+/// The range must be addresses from [`reserve`], to which nothing else refers.
+pub unsafe fn give_back(address: usize, length: usize) {
+    // SAFETY: the caller's promise.
+    let _ = unsafe { syscall!(Sysno::munmap, address, length) };
+}
+
+/// mremap(2).
 ///
 /// # Safety
-/// As [`populate`].
-pub unsafe fn copy_pages(address: usize, length: usize) -> Result<()> {
-    // SAFETY: the caller's promise: as above.
-    unsafe { syscall!(Sysno::madvise, address, length, POPULATE_WRITE) }.map(drop)
+/// The program must want these pages to be moved, and what is at `to` to be gone.
+pub unsafe fn remap(address: usize, length: usize, new_length: usize, flags: c_int, to: usize) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    unsafe { syscall!(Sysno::mremap, address, length, new_length, flags, to) }
 }
 
 /// Maps `descriptor` shared and writable, in place of what is there.

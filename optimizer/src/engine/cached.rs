@@ -67,12 +67,16 @@ impl DataFile {
         self.let_go(chunk);
     }
 
-    /// The chunk is there. If something of it was `fetched` and has been dropped again meanwhile, it would be read a second time.
-    pub(super) fn see(&self, chunk: &Range<u64>, fetched: &[Range<u64>]) {
-        if let Some(witness) = &self.cached.witness
-            && fetched.iter().all(|part| self.kept.bytes_within(part) == part.end - part.start)
-        {
+    /// The chunk has been fetched. What of it has been dropped again meanwhile would be read a second time. What was cached before is
+    /// nobody's to drop, and would stay mapped here as long as the file.
+    pub(super) fn see(&self, chunk: &Range<u64>) {
+        let Some(witness) = &self.cached.witness else { return };
+        let is_kept = || self.kept.bytes_within(chunk) == chunk.end - chunk.start;
+        if is_kept() {
             witness.see(&self.file, self.size, chunk);
+            if !is_kept() {
+                witness.let_go(chunk);
+            }
         }
     }
 

@@ -153,7 +153,7 @@ impl Feeder {
                 self.carry_out(decision, source);
             }
             Advice::WillNeed => self.fetch(part),
-            Advice::DontNeed => self.file.drop_as_told(&part),
+            Advice::DontNeed => self.retainer.drop_as_told(part),
         }
     }
 

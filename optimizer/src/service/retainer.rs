@@ -92,6 +92,16 @@ impl Retainer {
         }
     }
 
+    /// The program has had the kernel drop this part.
+    pub fn drop_as_told(&self, part: Range<u64>) {
+        let file = Arc::downgrade(&self.cache.supply.file);
+        self.cache.files.sweeper.do_later(move || {
+            if let Some(file) = file.upgrade() {
+                file.drop_as_told(&part);
+            }
+        });
+    }
+
     /// Of windows whose size is left to us.
     pub fn longest_window(&self) -> u64 {
         self.passage.longest_window(&self.cache)

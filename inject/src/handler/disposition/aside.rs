@@ -113,21 +113,29 @@ impl Withdrawn {
         sys::interrupt_other_threads();
         let flags = (libc::SA_SIGINFO | libc::SA_RESETHAND | libc::SA_NODEFER | libc::SA_ONSTACK) as u64;
         let handler = on_last_fault as *const () as usize;
+        let last = with_restorer(&Action { handler, flags, restorer: 0, mask: 0 });
         IS_LAST.store(true, Release);
         // SAFETY: a handler for SA_SIGINFO, and libc's restorer.
-        unsafe { sys::set_action(libc::SIGSEGV, &with_restorer(&Action { handler, flags, restorer: 0, mask: 0 })) }
-            .ok()?;
+        unsafe { sys::set_action(libc::SIGSEGV, &last) }.ok()?;
+        stand_in::stand_back(true);
+        // Another thread may have set or blocked something since.
+        let now = get();
+        if now.handler != libc::SIG_DFL || stand_in::is_in_use() {
+            stand_in::stand_back(false);
+            end_last(&now);
+            return None;
+        }
         Some(Self::ButForOneFault)
     }
 }
 
 impl Drop for Withdrawn {
     fn drop(&mut self) {
+        stand_in::stand_back(false);
         let Self::Whole(mask) = *self else {
             end_last(&get());
             return accommodate();
         };
-        stand_in::stand_back(false);
         sys::set_mask(mask);
         // A handler of the program's may have set others meanwhile.
         if let (Ok(wanted), Ok(own)) = (sys::action(libc::SIGSEGV), sys::action(STAND_IN)) {

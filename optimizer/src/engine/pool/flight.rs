@@ -56,8 +56,7 @@ impl Flight<'_> {
         if job.file.residency == Residency::Unknown {
             job.file.trust.note(bytes, was_cached && result.is_ok());
         }
-        // A call for read-ahead does not wait.
-        let has_come = result.as_ref().is_ok_and(|&way| way != Way::ReadAhead);
+        let has_come = result.is_ok();
         match result {
             Ok(way) if was_cached => {
                 job.account.cached.fetch_add(bytes, Relaxed);
@@ -90,7 +89,7 @@ impl Flight<'_> {
         self.inner.land(&mut state, &job);
         drop(state);
         if has_come {
-            job.file.see(&job.chunk, if was_cached { &[] } else { &job.lacking });
+            job.file.see(&job.chunk);
         }
         // A trial may have begun.
         job.file.prepare();
