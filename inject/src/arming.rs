@@ -4,7 +4,6 @@ use crate::buffers::{Buffers, STRING_MAX};
 use crate::curtain::Action;
 use crate::fork_gate::Shut;
 use crate::handler::{self, disposition};
-use crate::interpose::moves;
 use crate::mapped::{Candidate, Mapped};
 use crate::owner::{self, Standing};
 use crate::pins::{self, Frame, Pin, WholePin};
@@ -288,9 +287,6 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
         let is_part = held.start() < address || end < held.start() + held.length();
         if let (Some(segment), Some(why)) = (handover::segment(), why.or(is_part.then_some(Refusal::Changed))) {
             segment.counters.refuse(why);
-        }
-        if held.protection() & libc::PROT_WRITE != 0 {
-            moves::note(held.start(), held.start() + held.length());
         }
         protect::lift(&held, &mut held.wait_turn());
         departure.leaving.add(held);

@@ -61,7 +61,6 @@ pub const RULES: &[Rule] = &[
         "mprotect-unnoticed",
         &[("hostile", "19_protection_is_the_programs.c"), ("hostile", "19_unusual_changes.c")],
     ),
-    rule("parts-stay-apart", &[("hostile", "19_moves_of_what_was_written.c")]),
     rule("unmap-does-not-wait", &[("hostile", "18_address_reuse.c")]),
     rule("guard-before-registration", &[("hostile", "18_mapped_under_readers.c")]),
     rule("private-guards", &[("hostile", "20_private_writes.c")]),

@@ -33,6 +33,14 @@ static STANDS_BACK: AtomicBool = AtomicBool::new(false);
 /// SIGSTKFLT has stood for SIGSEGV in some mask.
 static IS_IN_USE: AtomicBool = AtomicBool::new(false);
 
+/// SIGSEGV itself has been blocked.
+static IN_TRUTH: AtomicBool = AtomicBool::new(false);
+
+/// Whether it has been since nothing stands in for it any more.
+pub fn was_blocked_in_truth() -> bool {
+    IN_TRUTH.load(Relaxed)
+}
+
 /// Whether the program has blocked SIGSEGV anywhere so far.
 pub fn is_in_use() -> bool {
     IS_IN_USE.load(Relaxed)
@@ -47,6 +55,9 @@ pub fn stand_back(stands_back: bool) {
 #[inline(never)] // One copy is enough for all who ask.
 pub fn kernel_form(program: SignalSet) -> SignalSet {
     if STANDS_BACK.load(Acquire) || cfg!(feature = "sabotage-segv-can-be-blocked") {
+        if program & SEGV != 0 {
+            IN_TRUTH.store(true, Relaxed);
+        }
         return program;
     }
     let others = program & !(SEGV | STOOD_FOR);

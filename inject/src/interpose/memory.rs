@@ -1,7 +1,6 @@
 //! Calls that make, change or pin mappings.
 
 use crate::arming::{consider, let_go};
-use crate::interpose::moves::{Move, remap};
 use crate::mapped::Mapped;
 use crate::{advice, interpose, registry, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
@@ -166,9 +165,9 @@ interpose! {
     /// mremap(2). The fifth argument is there only with `MREMAP_FIXED`; passing on an unused register is harmless.
     fn mremap(address: *mut c_void, length: usize, new_length: usize, flags: c_int, place: *mut c_void)
         -> *mut c_void; missing failed(); |next| {
-        let wanted = Move { address: address.addr(), length, new_length, flags, place: place.addr() };
+        let what = Change::Move { to: place as usize, length: new_length, flags };
         // SAFETY: the program's own call.
-        remap(&wanted, &|| unsafe { next(address, length, new_length, flags, place) } as isize) as *mut c_void
+        change(what, address, length, || unsafe { next(address, length, new_length, flags, place) })
     }
 }
 

@@ -16,7 +16,6 @@ pub mod libraries;
 pub mod limits;
 pub mod memory;
 pub mod messages;
-pub mod moves;
 pub mod paths;
 #[cfg(target_arch = "x86_64")]
 pub mod print;

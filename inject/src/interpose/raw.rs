@@ -6,7 +6,6 @@ use super::advice::{advise_file, read_ahead};
 use super::buffers::with;
 use super::limits::forbids_calls;
 use super::memory::{Change, advise, advise_process, attach, change, map};
-use super::moves::{Move, remap};
 use super::programs::execute_target;
 use super::signals::numbers::{self, is_about_signals};
 use super::signals::stacks::look_at_stack;
@@ -278,8 +277,7 @@ unsafe extern "C" fn concerned(
             }
             libc::SYS_munmap => change(Change::Unmap, address, length, call),
             libc::SYS_mremap => {
-                let (address, new_length, flags, place) = (address.addr(), c as usize, d as c_int, e as usize);
-                remap(&Move { address, length, new_length, flags, place }, &call)
+                change(Change::Move { to: e as usize, length: c as usize, flags: d as c_int }, address, length, call)
             }
             libc::SYS_mprotect
             | libc::SYS_pkey_mprotect

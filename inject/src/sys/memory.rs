@@ -52,29 +52,6 @@ pub unsafe fn populate(address: usize, length: usize) -> Result<()> {
     unsafe { syscall!(Sysno::madvise, address, length, POPULATE_READ) }.map(drop)
 }
 
-/// Addresses for so many bytes, which nobody can access.
-pub fn reserve(length: usize) -> Result<usize> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: takes no memory that anybody has (mmap(2)).
-    unsafe { syscall!(Sysno::mmap, 0, length, libc::PROT_NONE, flags, usize::MAX, 0) }
-}
-
-/// # Safety
-/// The range must be addresses from [`reserve`], to which nothing else refers.
-pub unsafe fn give_back(address: usize, length: usize) {
-    // SAFETY: the caller's promise.
-    let _ = unsafe { syscall!(Sysno::munmap, address, length) };
-}
-
-/// mremap(2).
-///
-/// # Safety
-/// The program must want these pages to be moved, and what is at `to` to be gone.
-pub unsafe fn remap(address: usize, length: usize, new_length: usize, flags: c_int, to: usize) -> Result<usize> {
-    // SAFETY: the caller's promise.
-    unsafe { syscall!(Sysno::mremap, address, length, new_length, flags, to) }
-}
-
 /// Maps `descriptor` shared and writable, in place of what is there.
 ///
 /// # Safety

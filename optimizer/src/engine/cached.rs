@@ -4,7 +4,6 @@ use super::file::{Account, DataFile};
 use super::residency::{Residency, has_to_read};
 use super::witness::Witness;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-use precache_contract::PAGE;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -46,14 +45,6 @@ impl DataFile {
         match &self.cached.witness {
             Some(witness) => witness.evicted(part, self.request()),
             None => self.residency.evicted(&self.file, part, self.request()),
-        }
-    }
-
-    /// Bytes of a part that are cached, where that can be asked for little.
-    fn count_cached(&self, part: &Range<u64>) -> Option<u64> {
-        match &self.cached.witness {
-            Some(witness) => Some(witness.count(part) * PAGE),
-            None => self.residency.count_for_little(&self.file, part),
         }
     }
 
@@ -105,7 +96,7 @@ impl DataFile {
         let start = self.reconciled.fetch_add(STRETCH, Relaxed) % self.size.next_multiple_of(STRETCH).max(STRETCH);
         let stretch = start..start + STRETCH;
         let evicted = self.reconcile(stretch.clone());
-        if let Some(cached) = self.count_cached(&stretch) {
+        if let Some(cached) = self.residency.count_for_little(&self.file, &stretch) {
             self.kept.note_evicted(start, evicted, cached.saturating_sub(self.kept.bytes_within(&stretch)));
         }
         self.cached.has_missed.fetch_or(evicted > 0, Relaxed);

@@ -65,8 +65,14 @@ impl Witness {
         for part in in_stretches(part) {
             let Some(mapping) = self.mapping(file, size, part.start / STRETCH) else { return };
             // What was evicted at once is read page by page: hardly ever any.
-            if advise(&mapping, &part, libc::MADV_POPULATE_READ) {
-                self.seen().parts.add(part);
+            let is_mapped = advise(&mapping, &part, libc::MADV_POPULATE_READ);
+            let mut seen = self.seen();
+            // All of the stretch may have been let go of meanwhile.
+            let is_current = seen.mappings.get(&(part.start / STRETCH)).is_some_and(|now| Arc::ptr_eq(now, &mapping));
+            if is_mapped && is_current {
+                seen.parts.add(part);
+            } else {
+                advise(&mapping, &part, libc::MADV_DONTNEED);
             }
         }
     }

@@ -93,6 +93,11 @@ impl Stride {
         (self.anchor as i64).saturating_add(if self.is_backward { -ahead } else { ahead }.floor() as i64)
     }
 
+    /// The same; none before the beginning of the file.
+    fn place_of(&self, record: i64) -> Option<u64> {
+        u64::try_from(self.start(record)).ok()
+    }
+
     /// Pages by which a mean period may be wrong over so many records: of those that it is the mean of, the first and the last
     /// lie within a page of where they would by the true one.
     fn slant(&self, records: u64) -> f64 {
@@ -200,8 +205,8 @@ impl Stride {
         }
         let record = ((from as f64 - self.anchor as f64) / self.period).ceil().max(1.0) as i64;
         let length = (self.low + (self.high - self.low) / 2) / PAGE * PAGE;
-        let at = self.start(record) as u64 + length;
-        Some(Probe { at, length, next: self.start(record + 1) as u64, is_late: false })
+        let at = self.place_of(record)? + length;
+        Some(Probe { at, length, next: self.place_of(record + 1)?, is_late: false })
     }
 
     /// The same within the first gap behind `from`, where only a reader trips that leaves nothing out; none if `from` lies in a
@@ -212,9 +217,9 @@ impl Stride {
             return None;
         }
         let record = ((from as f64 - self.anchor as f64) / self.period).floor() as i64;
-        let at = |record| self.start(record) as u64 / PAGE * PAGE + length;
-        let record = if at(record) > from { record } else { record + 1 };
-        Some(Probe { at: at(record), length, next: self.start(record + 1) as u64, is_late: false })
+        let at = |record| self.place_of(record).map(|start| start / PAGE * PAGE + length);
+        let record = if at(record).is_some_and(|at| at > from) { record } else { record + 1 };
+        Some(Probe { at: at(record)?, length, next: self.place_of(record + 1)?, is_late: false })
     }
 
     /// The reader tripped at `at`, the first checkpoint it met after the one before the probe.

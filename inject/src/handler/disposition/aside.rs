@@ -1,14 +1,15 @@
 //! Times in which our handler stands aside: nothing is armed then, and SIGSEGV is the program's own in truth.
 
 use super::{
-    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, get, is_known, is_ours,
-    is_virtual, put_in_place, set, set_own, take_over, with_restorer,
+    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, bar, get, is_known,
+    is_ours, is_virtual, put_in_place, set, set_own, take_over, with_restorer,
 };
 use crate::handler::stand_in::{self, STAND_IN};
 use crate::sys::{self, Action, SignalSet};
 use crate::{past_libc, pins};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
+use precache_contract::segment::Refusal;
 
 /// While this exists SIGSEGV is ignored in truth, as the program wants it: a program that is executed inherits that.
 /// What another thread sets meanwhile is in force at once.
@@ -116,7 +117,10 @@ impl Withdrawn {
         let last = with_restorer(&Action { handler, flags, restorer: 0, mask: 0 });
         IS_LAST.store(true, Release);
         // SAFETY: a handler for SA_SIGINFO, and libc's restorer.
-        unsafe { sys::set_action(libc::SIGSEGV, &last) }.ok()?;
+        if unsafe { sys::set_action(libc::SIGSEGV, &last) }.is_err() {
+            IS_LAST.store(false, Release);
+            return None;
+        }
         stand_in::stand_back(true);
         // Another thread may have set or blocked something since.
         let now = get();
@@ -134,7 +138,12 @@ impl Drop for Withdrawn {
         stand_in::stand_back(false);
         let Self::Whole(mask) = *self else {
             end_last(&get());
-            return accommodate();
+            accommodate();
+            if stand_in::was_blocked_in_truth() {
+                // By another thread meanwhile: at a checkpoint it would be killed.
+                bar(Refusal::Filtered);
+            }
+            return;
         };
         sys::set_mask(mask);
         // A handler of the program's may have set others meanwhile.

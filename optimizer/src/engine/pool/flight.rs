@@ -56,7 +56,8 @@ impl Flight<'_> {
         if job.file.residency == Residency::Unknown {
             job.file.trust.note(bytes, was_cached && result.is_ok());
         }
-        let has_come = result.is_ok();
+        // A call for read-ahead does not wait.
+        let has_come = result.as_ref().is_ok_and(|&way| way != Way::ReadAhead);
         match result {
             Ok(way) if was_cached => {
                 job.account.cached.fetch_add(bytes, Relaxed);
