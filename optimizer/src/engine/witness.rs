@@ -3,7 +3,7 @@
 //! `cachestat` and `mincore` refuse an ordinary user of another one's file, and `preadv2(RWF_NOWAIT)` is not there on FUSE. But a
 //! page that is mapped leaves the page cache only once it has been unmapped everywhere (`shrink_folio_list` in mm/vmscan.c,
 //! `unmap_mapping_folio` in mm/memory.c), and everybody may ask which pages of his own mappings are there
-//! (proc_pid_pagemap(5), bit 63). So what has been read is mapped here, too, and asked for before it is read again.
+//! (proc_pid_pagemap(5), bit 63). So what has been fetched is mapped here, too, and asked for before it is read again.
 //!
 //! That takes 8 bytes of page tables for each page, and a page that is mapped is not dropped by who asks for that
 //! (`mapping_try_invalidate` in mm/truncate.c). So it is done only of data that outgrow memory, and what is to be dropped is let go of
