@@ -265,7 +265,7 @@ fn nobody_waits_long_for_an_optimizer_that_hangs() {
 
 #[test]
 fn nobody_waits_long_for_an_optimizer_that_goes_round_in_circles() {
-    with_a_mute_optimizer("while True: pass", "the optimizer goes round in circles: process PID has worked for 700ms");
+    with_a_mute_optimizer("while True: pass", "the optimizer goes round in circles: process PID has worked for ");
 }
 
 /// It is stopped and continued again and again, or somebody takes its turns away: neither is at an end for long.

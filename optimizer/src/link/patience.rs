@@ -13,7 +13,7 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long in all it may stand still, or its first thread, the one that answers, work: who starts a program, or waits for its end,
 /// is held up by less than a second.
-pub const PATIENCE_UNHINDERED: Duration = Duration::from_millis(800);
+pub const PATIENCE_UNHINDERED: Duration = Duration::from_millis(760);
 
 /// After so long it is looked at again.
 const LOOK: Duration = Duration::from_millis(100);
