@@ -76,14 +76,17 @@ impl DataFile {
         self.cached.witness.as_ref().is_some_and(|witness| witness.let_go(part))
     }
 
-    /// The program has had the kernel drop this part: what has been mapped here has stayed, and goes now.
-    pub fn drop_as_told(&self, part: &Range<u64>) {
-        if self.let_go(part) {
-            // It is the program that is answered.
-            let _ = drop_cached(&self.file, part);
-        }
+    /// The program has had the kernel drop this part. Whether some of it has stayed, as it was mapped here, and is to go now.
+    pub fn was_dropped(&self, part: &Range<u64>) -> bool {
         self.kept.remove(part);
         self.audiences.tell_gone(part);
+        self.let_go(part)
+    }
+
+    /// Drops a part from the page cache, as far as nobody has it mapped.
+    pub fn drop_as_told(&self, part: &Range<u64>) {
+        // It is the program that was answered.
+        let _ = drop_cached(&self.file, part);
     }
 
     /// Whether nobody looks at the next stretch yet: whoever asks does then.

@@ -94,12 +94,11 @@ impl Retainer {
 
     /// The program has had the kernel drop this part.
     pub fn drop_as_told(&self, part: Range<u64>) {
-        let file = Arc::downgrade(&self.cache.supply.file);
-        self.cache.files.sweeper.do_later(move || {
-            if let Some(file) = file.upgrade() {
-                file.drop_as_told(&part);
-            }
-        });
+        // Little can stay so often: what is said again and again waits in no queue.
+        if self.cache.supply.file.was_dropped(&part) {
+            let file = Arc::downgrade(&self.cache.supply.file);
+            self.cache.files.sweeper.do_later(move || file.upgrade().iter().for_each(|file| file.drop_as_told(&part)));
+        }
     }
 
     /// Of windows whose size is left to us.
