@@ -91,6 +91,9 @@ macro_rules! variadic {
 
 /// Lays the arguments behind the first r11 out as a `va_list` (`gp_offset`, `fp_offset`, `overflow_arg_area`, `reg_save_area`; System V
 /// ABI 3.5.7), and gives it to the function at r10 as the argument after these, of which there are one to three.
+///
+/// # Safety
+/// r10 must be a function that takes them, al as a caller of a variadic function sets it (System V ABI 3.5.7): it calls nothing else.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn give_list() {

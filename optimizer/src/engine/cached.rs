@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 /// Bytes that are looked at in a millisecond or so.
 const STRETCH: u64 = 64 << 20;
 
+/// Who looks after what is cached of an open file.
 #[derive(Default)]
 pub(super) struct Cached {
     /// Where pages cannot be counted otherwise.
