@@ -108,6 +108,7 @@ fn arm(
         offset: mapped.offset + start,
         file,
         protection: mapped.protection,
+        opening: protect::opening(mapped.protection),
         distance: settings.distance,
         // Private mappings get no guards: they would lose what was written to them.
         method: protect::wanted(settings.protect, length, mapped.is_shared() && !mapped.is_writable()),
