@@ -92,8 +92,8 @@ tools-miri: tools-build
 
 # Headers of libacl, what the tests look through, and the runtimes and commands that they run.
 TEST_PACKAGES := acl attr binutils default-jdk-headless fuse3 g++ gcc gdb git golang-go libacl1-dev libc6-dev libeatmydata1 \
-	libjemalloc2 lmdb-utils make musl-tools nodejs pkg-config procps python3 python3-lmdb python3-numpy python3-torch \
-	python3-venv ripgrep sqlite3 strace time util-linux util-linux-extra valgrind \
+	libjemalloc2 lmdb-utils make mono-mcs mono-runtime musl-tools nodejs pkg-config procps python3 python3-lmdb \
+	python3-numpy python3-torch python3-venv ripgrep sqlite3 strace time util-linux util-linux-extra valgrind \
 	$(if $(filter x86_64,$(shell uname -m)),gcc-multilib)
 tools-test:
 	@dpkg -s $(TEST_PACKAGES) > /dev/null 2>&1 || \

@@ -7,6 +7,7 @@ mod debuggers;
 mod formats;
 mod go;
 mod java;
+mod mono;
 mod node;
 mod preloaded;
 mod pytorch;

@@ -253,7 +253,7 @@ fn take_over(before: &Action) -> bool {
     keep_wish(before).is_ok() && put_in_place(before)
 }
 
-/// Whether the kernel would call us: a handler can be installed past every library (Go, Mono).
+/// Whether the kernel would call us: a handler can be installed past every library (Go).
 pub fn is_ours() -> bool {
     sys::action(libc::SIGSEGV).is_ok_and(|action| action.handler == ours())
 }

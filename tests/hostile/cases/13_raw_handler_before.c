@@ -1,4 +1,4 @@
-/* Expected: a program that installed its SIGSEGV handler by a raw system call, as the runtimes of Go and Mono do, is left
+/* Expected: a program that installed its SIGSEGV handler by a raw system call, as the runtime of Go does, is left
  * alone.
  * @no-trap nothing is armed
  * @not-killed nothing is armed
