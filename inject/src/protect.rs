@@ -1,11 +1,10 @@
 //! The door to the two ways of protecting pages: `mprotect` for the curtain, guard regions for checkpoints in it.
 
 use crate::curtain::{Action, Span};
-use crate::handler::WRITES_ARE_TOLD;
+use crate::pins;
 use crate::registry::{self, Held, Turn};
 use crate::settings::Protect;
-use crate::{past_libc, pins, sys};
-use core::ffi::c_int;
+use crate::sys;
 use core::sync::atomic::Ordering::*;
 use precache_contract::PAGE;
 use precache_contract::segment::{LettingGo, Method};
@@ -56,22 +55,13 @@ fn guard(held: &Held, at: u64) {
     });
 }
 
-/// Opens a part of the held mapping.
+/// Gives a part of the held mapping the program's own protection.
 #[cfg_attr(not(test), unsafe(link_section = ".text.hot.trip"))]
 pub fn open(held: &Held, span: Span) -> sys::Result<()> {
-    let opening = held.opening();
-    open_with(held, span, opening)?;
-    // Who opens a step does so beside the thread whose turn it is, which may have begun to write.
-    if held.opening() == opening { Ok(()) } else { open_with(held, span, held.protection()) }
-}
-
-/// The same, with this protection.
-#[inline(always)]
-pub fn open_with(held: &Held, span: Span, protection: c_int) -> sys::Result<()> {
     let (start, length) = (held.start() + span.start as usize, (span.end - span.start) as usize);
     // SAFETY: `held` keeps the range mapped, and it was registered with this extent.
     unsafe {
-        sys::mprotect(start, length, protection)?;
+        sys::mprotect(start, length, held.protection())?;
         if held.has_guards(span) {
             sys::guard_remove(start, length)?;
         }
@@ -97,39 +87,10 @@ pub fn let_pages_go(held: &Held, wanted: &LettingGo) {
     wanted.met.store(asked, Release);
 }
 
-/// What a new mapping with this protection of the program's is opened with, until it is [written to](begin_writing): where the
-/// handler is told of writes, it can be read alone. Mappings that can be written to are private.
-pub fn opening(protection: c_int) -> c_int {
-    if WRITES_ARE_TOLD && !cfg!(feature = "sabotage-written-apart") {
-        protection & !libc::PROT_WRITE
-    } else {
-        protection
-    }
-}
-
-/// Before the program writes to a private mapping for the first time, at `page` if that is known: it is one area when the kernel
-/// copies the first page. Areas that are first written to while a closed one lies between them stay apart for good
-/// (`is_mergeable_anon_vma` in mm/vma.c), and mremap(2) moves one alone; parts of one that has been written to do not.
-#[cold]
-pub fn begin_writing(held: &Held, turn: &mut Turn, page: Option<u64>) {
-    held.open_as_the_programs();
-    let whole = turn.curtain().whole();
-    // What fails here is found at the next step: opening the page, or the program's own access.
-    let opened = perform(held, Action::Open(whole));
-    if let (Ok(()), Some(page), false) = (opened, page, past_libc::is_filtered()) {
-        let _ = sys::can_access(held.start() + page as usize, true);
-    }
-    if !turn.curtain().is_lifted() {
-        turn.curtain().begin_again();
-        let _ = perform(held, Action::Close(whole));
-    }
-}
-
 /// Opens the mapping for good; `false` when the kernel refuses even that. One area of one protection needs no more
 /// kernel mappings than before, so it works when none are left.
 pub fn lift(held: &Held, turn: &mut Turn) -> bool {
     let mut opened = true;
-    held.open_as_the_programs();
     turn.curtain().lift(&mut |action| opened = perform(held, action).is_ok());
     if opened {
         // Any that is found from here on is the program's own.

@@ -39,8 +39,6 @@ pub struct Description {
     pub file: (u64, u64),
     /// The program's own protection.
     pub protection: c_int,
-    /// What pages are opened with at first.
-    pub opening: c_int,
     pub distance: u64,
     pub method: Method,
 }
@@ -54,8 +52,6 @@ pub struct Entry {
     offset: AtomicU64,
     device: AtomicU64,
     inode: AtomicU64,
-    /// What pages are opened with.
-    opening: AtomicI32,
     protection: AtomicI32,
     generation: AtomicU32,
     /// A [`Method`]'s number.
@@ -95,7 +91,6 @@ impl Entry {
             offset: AtomicU64::new(0),
             device: AtomicU64::new(0),
             inode: AtomicU64::new(0),
-            opening: AtomicI32::new(0),
             protection: AtomicI32::new(0),
             generation: AtomicU32::new(0),
             method: AtomicU32::new(0),
@@ -138,7 +133,6 @@ impl Claim {
         entry.offset.store(what.offset, Relaxed);
         entry.device.store(what.file.0, Relaxed);
         entry.inode.store(what.file.1, Relaxed);
-        entry.opening.store(what.opening, Relaxed);
         entry.protection.store(what.protection, Relaxed);
         entry.method.store(what.method as u32, Relaxed);
         entry.guards.forget();

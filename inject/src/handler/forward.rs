@@ -9,6 +9,9 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::*;
 use precache_contract::segment::Refusal;
 
+/// Times that another thread is let finish what it does to a mapping.
+const PATIENCE: u32 = 10_000;
+
 /// Decides what is to happen; a function of the program's that is to be called with the same arguments, its mask in
 /// force already, or 0.
 ///
@@ -119,15 +122,23 @@ unsafe fn defer(signal: c_int, info: *mut libc::siginfo_t, interrupted: &mut Sig
     let _ = unsafe { sys::raise_again(to, signal, info.cast()) };
 }
 
-/// Lets go of all mappings of this process, and waits for the threads that are at work on one.
+/// Lets go of all mappings of this process, and waits for the threads that are at work on one: they hold their turn for
+/// microseconds, with all signals blocked, so this is not on top of any of them.
 pub fn open_everything(why: Refusal) {
     // No handler of the program's forks, or waits for this thread, while it holds what it opens.
     let _quiet = sys::Quiet::begin();
     registry::each_overlapping(0, usize::MAX, |held| {
-        let Some(mut turn) = held.patient_turn() else { return held.doom(why) };
-        if let Some(segment) = handover::segment().filter(|_| !turn.curtain().is_lifted()) {
-            segment.counters.refuse(why);
+        for _ in 0..PATIENCE {
+            let Some(mut turn) = held.try_turn() else {
+                sys::yield_now();
+                continue;
+            };
+            if let Some(segment) = handover::segment().filter(|_| !turn.curtain().is_lifted()) {
+                segment.counters.refuse(why);
+            }
+            protect::lift(&held, &mut turn);
+            return;
         }
-        protect::lift(&held, &mut turn);
+        held.doom(why);
     });
 }

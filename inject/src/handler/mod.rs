@@ -114,9 +114,6 @@ const SEGV_ACCERR: c_int = 2;
 const WRITE: i64 = 2;
 const FETCH: i64 = 16;
 
-/// Whether the error code tells that an access was a write.
-pub const WRITES_ARE_TOLD: bool = cfg!(target_arch = "x86_64");
-
 #[cfg(target_arch = "x86_64")]
 unsafe fn error_code(context: *const c_void) -> i64 {
     // SAFETY: the kernel passes a ucontext_t (sigaction(2)).

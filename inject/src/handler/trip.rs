@@ -33,20 +33,15 @@ pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
     let at = (address - held.start()) as u64 / PAGE * PAGE;
     let segment = attachment::served();
     let fate = segment.and_then(|segment| publish(segment, &held, at));
-    let is_first_write = is_write && !held.opens_as_the_programs();
-    let turn = if is_first_write { held.patient_turn() } else { held.try_turn() };
-    let Some(mut turn) = turn else {
+    let Some(mut turn) = held.try_turn() else {
         if let Some(segment) = segment {
             segment.counters.contended.fetch_add(1, Relaxed);
         }
-        return open_step(&held, at, is_write);
+        return open_step(&held, at);
     };
     if let Some(why) = held.doomed() {
         // This mapping alone: the optimizer may well serve the others.
         return lift(segment, &held, &mut turn, why);
-    }
-    if is_first_write && !held.opens_as_the_programs() {
-        protect::begin_writing(&held, &mut turn, Some(at));
     }
     match fate {
         None => {
@@ -82,10 +77,6 @@ pub fn hit_for_call(start: usize, end: usize) -> bool {
         let span = Span { start: first, end: last.next_multiple_of(PAGE) };
         let mut turn = held.wait_turn();
         let mut was_closed = false;
-        // The kernel may be about to fill it.
-        if !held.opens_as_the_programs() {
-            protect::begin_writing(&held, &mut turn, None);
-        }
         while let Some(at) = turn.curtain().first_closed(span) {
             was_closed = true;
             let refused = segment.is_some_and(|segment| publish(segment, &held, at).is_some());
@@ -191,14 +182,9 @@ fn lift(segment: Option<&Segment>, held: &Held, turn: &mut Turn, why: Refusal) -
 
 /// Lets a thread through while another moves the curtain.
 #[cold]
-fn open_step(held: &Held, at: u64, is_write: bool) -> bool {
+fn open_step(held: &Held, at: u64) -> bool {
     let start = at / STEP * STEP;
-    let span = Span { start, end: (start + STEP).min(held.length() as u64) };
-    if is_write {
-        // One part that is written to apart is taken in when the whole is.
-        return protect::open_with(held, span, held.protection()).is_ok() || protect::open(held, whole(held)).is_ok();
-    }
-    open_all(held, span)
+    open_all(held, Span { start, end: (start + STEP).min(held.length() as u64) })
 }
 
 /// Opens all of the span: with no kernel mappings left, the whole mapping, which needs none.

@@ -14,9 +14,6 @@ use precache_contract::segment::{MAPPINGS, Method, Refusal};
 static TURNS: Turns = Turns::new(AtomicU64::new(0));
 const _: () = assert!(MAPPINGS <= u64::BITS as usize);
 
-/// Times that another thread is let finish what it does to a mapping.
-const PATIENCE: u32 = 10_000;
-
 /// An armed mapping that cannot be unmapped while this exists.
 pub struct Held {
     pub(super) slot: usize,
@@ -69,20 +66,6 @@ impl Held {
         self.entry.protection.load(Relaxed)
     }
 
-    /// What pages are opened with: the program's own protection, or less for the time being.
-    pub fn opening(&self) -> c_int {
-        self.entry.opening.load(SeqCst)
-    }
-
-    pub fn opens_as_the_programs(&self) -> bool {
-        self.opening() == self.protection()
-    }
-
-    /// From here on they are opened with the program's own.
-    pub fn open_as_the_programs(&self) {
-        self.entry.opening.store(self.protection(), SeqCst);
-    }
-
     /// A [`Method`]'s number.
     pub fn method(&self) -> u32 {
         self.entry.method.load(Relaxed)
@@ -122,20 +105,6 @@ impl Held {
     pub fn try_turn(&self) -> Option<Turn<'_>> {
         // Made only when it is ours: a `Turn` that is dropped ends the turn of whoever has it.
         TURNS.take(self.slot).then(|| Turn { held: self })
-    }
-
-    /// The same, after a while. Whoever has the turn has it for microseconds, with all signals blocked, so this is not on top of
-    /// any of them; but one of a lower priority may not get on as long as this waits (SCHED_FIFO).
-    #[cold]
-    #[inline(never)] // One copy is enough for all who wait.
-    pub fn patient_turn(&self) -> Option<Turn<'_>> {
-        for _ in 0..PATIENCE {
-            if let Some(turn) = self.try_turn() {
-                return Some(turn);
-            }
-            sys::yield_now();
-        }
-        None
     }
 
     /// The same, waiting: not for signal context. Turns last some microseconds, with all signals blocked.
