@@ -49,8 +49,6 @@ fn build(manifest: &Path, target: &Path) -> PathBuf {
     if manifest.with_file_name("../Cargo.lock").exists() {
         cargo.arg("--locked");
     }
-    // A function is there twice only where that takes hardly more than a call: trips and calls take as long.
-    cargo.args(["--", "-C", "llvm-args=-inline-threshold=15"]);
     let status = cargo.status().unwrap_or_else(|error| panic!("cannot start {cargo:?}: {error}"));
     assert!(status.success(), "{cargo:?} failed: {status}");
     folder.join("inject/libprecache_inject.so")

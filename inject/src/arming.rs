@@ -9,7 +9,7 @@ use crate::owner::{self, Standing};
 use crate::pins::{self, Frame, Pin, WholePin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings;
-use crate::{advice, handover, moving, past_libc, protect, sys};
+use crate::{advice, handover, past_libc, protect, sys};
 use core::sync::atomic::Ordering::Relaxed;
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
@@ -101,9 +101,6 @@ fn arm(
     is_populated: bool,
 ) -> Result<(), Refusal> {
     let length = (end - start) as usize;
-    if mapped.is_writable() {
-        moving::note_writable();
-    }
     let what = Description {
         start: mapped.address + start as usize,
         length,

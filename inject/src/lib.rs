@@ -7,7 +7,6 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod advice;
-mod areas;
 pub mod arming;
 /// Where atomics come from. `inject/models` compiles files of this crate with others.
 mod atomic {
@@ -23,7 +22,6 @@ mod in_use;
 pub mod interpose;
 pub mod lockfile;
 pub mod mapped;
-mod moving;
 pub mod next;
 pub mod owner;
 pub mod past_libc;

@@ -35,7 +35,6 @@ pub fn library(name: &str, features: &str) -> Result<PathBuf, String> {
         .args(["--profile", "inject", "--features", &format!("preload {features}")])
         .arg("--target-dir")
         .arg(&target)
-        .args(["--", "-C", "llvm-args=-inline-threshold=15"])
         .output()
         .map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {

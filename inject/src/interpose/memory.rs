@@ -2,7 +2,6 @@
 
 use crate::arming::{consider, let_go};
 use crate::mapped::Mapped;
-use crate::moving::{self, Move};
 use crate::{advice, interpose, registry, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use precache_contract::segment::Refusal;
@@ -57,32 +56,6 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
     let result = call();
     drop((departure, fixed));
     result
-}
-
-/// mremap(2), also of a mapping that has come apart.
-#[inline(never)] // One copy is enough for both who call this.
-pub fn remap(wanted: &Move, call: &dyn Fn() -> *mut c_void) -> *mut c_void {
-    let what = Change::Move { to: wanted.to, length: wanted.new_length, flags: wanted.flags };
-    // SAFETY: the calling thread's own errno (errno(3)).
-    unsafe {
-        let errno = libc::__errno_location();
-        let before = *errno;
-        let result = change(what, wanted.from as *const c_void, wanted.length, call);
-        if result != failed() || *errno != libc::EFAULT {
-            return result;
-        }
-        match moving::by_areas(wanted) {
-            None => result,
-            Some(Ok(place)) => {
-                *errno = before;
-                place as *mut c_void
-            }
-            Some(Err(error)) => {
-                *errno = error.into_raw();
-                result
-            }
-        }
-    }
 }
 
 /// madvise(2) and its kin: 0, or it has failed.
@@ -192,9 +165,9 @@ interpose! {
     /// mremap(2). The fifth argument is there only with `MREMAP_FIXED`; passing on an unused register is harmless.
     fn mremap(address: *mut c_void, length: usize, new_length: usize, flags: c_int, place: *mut c_void)
         -> *mut c_void; missing failed(); |next| {
-        let wanted = Move { from: address as usize, length, new_length, flags, to: place as usize };
+        let what = Change::Move { to: place as usize, length: new_length, flags };
         // SAFETY: the program's own call.
-        remap(&wanted, &|| unsafe { next(address, length, new_length, flags, place) })
+        change(what, address, length, || unsafe { next(address, length, new_length, flags, place) })
     }
 }
 

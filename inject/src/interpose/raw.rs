@@ -5,14 +5,13 @@
 use super::advice::{advise_file, read_ahead};
 use super::buffers::with;
 use super::limits::forbids_calls;
-use super::memory::{Change, advise, advise_process, attach, change, map, remap};
+use super::memory::{Change, advise, advise_process, attach, change, map};
 use super::programs::execute_target;
 use super::signals::numbers::{self, is_about_signals};
 use super::signals::stacks::look_at_stack;
 use crate::buffers::{Buffers, Words};
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
-use crate::moving::Move;
 use crate::preload::{Execute, List};
 use crate::{arming, past_libc, registry, sys};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
@@ -278,9 +277,7 @@ unsafe extern "C" fn concerned(
             }
             libc::SYS_munmap => change(Change::Unmap, address, length, call),
             libc::SYS_mremap => {
-                let wanted =
-                    Move { from: a as usize, length, new_length: c as usize, flags: d as c_int, to: e as usize };
-                remap(&wanted, &|| call() as *mut c_void) as isize
+                change(Change::Move { to: e as usize, length: c as usize, flags: d as c_int }, address, length, call)
             }
             libc::SYS_mprotect
             | libc::SYS_pkey_mprotect

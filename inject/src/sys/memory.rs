@@ -62,33 +62,6 @@ pub unsafe fn map_over(address: usize, length: usize, descriptor: c_int) -> Resu
     unsafe { syscall!(Sysno::mmap, address, length, protection, flags, descriptor, 0) }
 }
 
-/// Keeps address space, in which nothing can be accessed: at the kernel's choice, or at `place`, whatever is there.
-///
-/// # Safety
-/// Nobody may use what is at `place`.
-pub unsafe fn reserve(place: Option<usize>, length: usize) -> Result<usize> {
-    let fixed = if place.is_some() { libc::MAP_FIXED } else { 0 };
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
-    // SAFETY: the caller's promise; else it takes the place of nothing (mmap(2)).
-    unsafe { syscall!(Sysno::mmap, place.unwrap_or(0), length, libc::PROT_NONE, flags, usize::MAX, 0) }
-}
-
-/// # Safety
-/// Nobody may use the range any more.
-pub unsafe fn unmap(address: usize, length: usize) -> Result<()> {
-    // SAFETY: the caller's promise.
-    unsafe { syscall!(Sysno::munmap, address, length) }.map(drop)
-}
-
-/// mremap(2).
-///
-/// # Safety
-/// Nobody but the program may use the range, which wishes this, nor what lies at `to`.
-pub unsafe fn remap(from: usize, length: usize, new_length: usize, flags: c_int, to: usize) -> Result<usize> {
-    // SAFETY: the caller's promise.
-    unsafe { syscall!(Sysno::mremap, from, length, new_length, flags, to) }
-}
-
 /// From now on a forked child finds these pages zeroed (`MADV_WIPEONFORK`, Linux 4.14).
 ///
 /// # Safety
