@@ -5,7 +5,7 @@ use nix::sys::socket::{
     AddressFamily, Backlog, Shutdown, SockFlag, SockType, UnixAddr, accept, bind, listen, shutdown, socket,
 };
 use nix::unistd::Pid;
-use precache_tests::optimizer::{beside, must_end, socket_of, wait_for};
+use precache_tests::optimizer::{all_beside, beside, must_end, socket_of, wait_for};
 use precache_tests::programs::program;
 use precache_tests::runs::{Program, Report, ReportFile};
 use precache_tests::storage::flat_file;
@@ -52,14 +52,19 @@ impl Served {
     }
 
     pub fn start_with(code: &str) -> Option<Self> {
+        Self::start_within(&["unshare", "--mount"], code)
+    }
+
+    /// Started by a command with these words.
+    fn start_within(by: &[&str], code: &str) -> Option<Self> {
         let words = ["/usr/bin/python3", "-c", code].map(Into::into);
         let reader = Program::new(words.into_iter().chain([flat_file(64).into_os_string()]));
         let (inner, report) = reader.command(&["--distance=1M", "--size=4M"]);
-        let mut command = within(&["unshare", "--mount"], &inner);
+        let mut command = within(by, &inner);
         let temporary = tempfile::tempdir().expect("a folder");
         command.env("TMPDIR", temporary.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut supervisor = command.spawn().expect("unshare starts");
+        let mut supervisor = command.spawn().expect("it starts");
         let mut output = BufReader::new(supervisor.stdout.take().expect("a pipe"));
         let mut line = String::new();
         output.read_line(&mut line).expect("the reader speaks");
@@ -335,12 +340,18 @@ fn nothing_outlives_a_killed_supervisor() {
 
 #[test]
 fn one_optimizer_serves_all_supervisors() {
-    let reader = Program::new([program("map-reader").into_os_string(), flat_file(64).into_os_string()]);
-    let runs: Vec<_> = std::iter::repeat_with(|| reader.command(&[])).take(6).collect();
-    let children: Vec<_> = runs.into_iter().map(|(mut command, report)| (command.spawn().unwrap(), report)).collect();
-    for (mut child, report) in children {
-        assert!(child.wait().unwrap().success());
-        assert!(report.read().trips() > 0);
+    let Some(first) = Served::start() else { return };
+    let namespace = format!("--mount=/proc/{}/ns/mnt", first.supervisor.id());
+    let others = std::iter::repeat_with(|| Served::start_within(&["nsenter", &namespace], READER)).take(5);
+    let all: Vec<_> = std::iter::once(first).chain(others.flatten()).collect();
+    assert_eq!(all.len(), 6);
+    let optimizer = all[0].optimizer;
+    assert_eq!(all_beside(all[0].supervisor.id()), [optimizer]);
+    for mut served in all {
+        assert_eq!(served.go_on(), expected());
+        assert!(served.supervisor.wait().unwrap().success());
+        let report = served.report.read();
+        assert!(served.optimizer == optimizer && report.trips() > 0, "{:#}", report.0);
     }
 }
 

@@ -18,13 +18,21 @@ fn namespace(process: &str) -> Option<u64> {
 
 /// The optimizer that runs in the same mount namespace.
 pub fn beside(process: u32) -> Option<Pid> {
-    let ours = namespace(&process.to_string())?;
-    let processes = fs::read_dir("/proc").ok()?.flatten();
+    all_beside(process).into_iter().next()
+}
+
+/// All that do.
+pub fn all_beside(process: u32) -> Vec<Pid> {
+    let Some(ours) = namespace(&process.to_string()) else { return Vec::new() };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_optimizer = |pid: &String| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"precache\0service"))
+    };
     pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()) && namespace(pid) == Some(ours))
-        .find(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"precache\0service")))
-        .and_then(|pid| pid.parse().ok())
-        .map(Pid::from_raw)
+        .filter(is_optimizer)
+        .filter_map(|pid| pid.parse().ok().map(Pid::from_raw))
+        .collect()
 }
 
 /// Name of an optimizer's socket in the abstract namespace.

@@ -22,7 +22,7 @@ use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,8 @@ pub struct Account {
     /// Requests in flight, and the most there were.
     pub in_flight: AtomicU64,
     pub most_in_flight: AtomicU64,
+    /// Once there was no thread to send any, and none could be started.
+    pub lacked_threads: AtomicBool,
 }
 
 impl Account {

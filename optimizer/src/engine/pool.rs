@@ -88,6 +88,9 @@ impl Pool {
         let mut state = self.inner.lock();
         state.lanes.append(lane, file, account, extents);
         self.inner.staff(&mut state);
+        if state.threads == 0 && !state.lanes.is_empty() {
+            account.lacked_threads.store(true, Relaxed);
+        }
         drop(state);
         self.inner.work.notify_all();
     }
@@ -204,7 +207,7 @@ impl Inner {
         }
         let inner = Arc::clone(self);
         let thread = std::thread::Builder::new().name("fill".into()).stack_size(128 << 10);
-        // Without another thread, those that there are go on; without any, nothing is fetched, and nobody waits.
+        // Without another thread, those that there are go on; without any, nothing is fetched, nobody waits, and the report tells.
         if thread.spawn(move || inner.work_until_closed()).is_ok() {
             state.threads += 1;
         }

@@ -58,6 +58,10 @@ const LARGEST_DISTANCE: u64 = 32 << 20;
 /// send until the reader has come there, and so the bandwidth would seem to be less than it is.
 const COVER: f64 = 8.0;
 
+/// So many times as long as without it is too long for what was begun with gaps: to learn where the records lie anew costs some, too,
+/// and estimates waver.
+const DEAR: f64 = 1.5;
+
 /// The longest window of files that are to be held within a budget, which so many readers share.
 pub fn longest_window(files: u64, budget: u64, readers: u64) -> u64 {
     let readers = readers.max(1);
@@ -89,6 +93,11 @@ impl Storage {
     /// too: requests cost latency, a part of it each as they overlap, and bytes cost bandwidth.
     pub fn fetches_gaps(&self, run: u64, gap: u64) -> bool {
         self.time(run.saturating_add(gap)) <= self.time(run)
+    }
+
+    /// Whether fetching what is left out has turned out to be dear: the storage has been measured, and is not what it was taken for.
+    pub fn gaps_are_dear(&self, run: u64, gap: u64) -> bool {
+        self.in_flight > 0 && self.time(run.saturating_add(gap)) > DEAR * self.time(run)
     }
 
     /// Seconds that a piece costs when the storage is kept busy with such pieces.
@@ -133,6 +142,17 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gaps_are_dear_where_the_storage_is_slow_and_answers_soon() {
+        let (run, gap) = (32 << 10, 96 << 10);
+        let slow = Storage { bandwidth: 1e8, latency: Duration::from_micros(200), ..Storage::default() };
+        assert!(Storage::default().fetches_gaps(run, gap) && !slow.fetches_gaps(run, gap));
+        assert!(!slow.gaps_are_dear(run, gap), "nobody has measured it");
+        let measured = Storage { in_flight: 1 << 20, ..slow };
+        assert!(measured.gaps_are_dear(run, gap) && !measured.gaps_are_dear(run, 4096));
+        assert!(!Storage { in_flight: 1 << 20, ..Storage::default() }.gaps_are_dear(run, gap));
+    }
 
     fn storage(milliseconds: u64, bandwidth: f64) -> Storage {
         Storage { bandwidth, latency: Duration::from_millis(milliseconds), ..Storage::default() }

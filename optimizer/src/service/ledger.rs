@@ -117,6 +117,9 @@ impl KnownFile {
             (Some(why), _) => format!("could not be read of late: {why}"),
             (None, Mode::Detect) => "watched only (--mode detect)".into(),
             (None, _) if requested == 0 => "nothing pre-cached: no stream was found in the first faults".into(),
+            (None, _) if fetched + cached == 0 && counters.lacked_threads.load(Relaxed) => {
+                "nothing pre-cached: the system lets the optimizer start no thread (pids.max, RLIMIT_NPROC)".into()
+            }
             (None, _) if fetched + cached == 0 => "nothing pre-cached: the mapping was gone before".into(),
             (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
             (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
@@ -155,6 +158,21 @@ mod tests {
 
     fn open(held: &Arc<Held>) -> DataFile {
         DataFile::new(SentFile::new(tempfile::tempfile().unwrap()), None, None, held).unwrap()
+    }
+
+    #[test]
+    fn why_nothing_came_is_told() {
+        let ledger = Ledger::default();
+        let file = open(&Arc::default());
+        let account = ledger.account_of(&file.record);
+        let decision = || ledger.reports(Mode::On)[0].decision.clone();
+        assert!(decision().contains("no stream was found"), "{}", decision());
+        account.requested.store(1, Relaxed);
+        assert!(decision().contains("the mapping was gone"), "{}", decision());
+        account.lacked_threads.store(true, Relaxed);
+        assert!(decision().contains("start no thread"), "{}", decision());
+        account.cached.store(1, Relaxed);
+        assert!(decision().contains("in the page cache already"), "{}", decision());
     }
 
     /// Those that are mapped are told one by one, and so are the first ones; the sums lose nothing.

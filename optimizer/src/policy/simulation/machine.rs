@@ -1,6 +1,7 @@
 //! A reader, the handler in it, the policy, a page cache with the kernel's own read-ahead, and storage, on one clock.
 
 use super::handler::Handler;
+use crate::policy::congestion::Estimate;
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{StreamId, Streams};
@@ -18,6 +19,40 @@ const READ_AHEAD: usize = 32;
 const TRIP: f64 = 6e-6;
 const ANSWER: f64 = 60e-6;
 
+/// Answers of which a bandwidth is taken.
+const ROUND: usize = 16;
+
+/// What the answers so far tell of the storage, which is as little as the policy knows of it.
+#[derive(Default)]
+struct Shown {
+    /// When they were asked for, when they come, and their bytes.
+    coming: VecDeque<(f64, f64, u64)>,
+    round: Vec<(f64, f64, u64)>,
+    bandwidth: f64,
+    latency: Option<f64>,
+}
+
+impl Shown {
+    fn estimate(&mut self, now: f64, storage: &Storage) -> Option<Estimate> {
+        while let Some(answer) = self.coming.pop_front_if(|(_, arrival, _)| *arrival <= now) {
+            let took = answer.1 - answer.0;
+            self.latency = Some(self.latency.map_or(took, |least| least.min(took)));
+            self.round.push(answer);
+            if self.round.len() == ROUND {
+                let bytes: u64 = self.round.iter().skip(1).map(|(_, _, bytes)| bytes).sum();
+                self.bandwidth = self.bandwidth.max(bytes as f64 / (answer.1 - self.round[0].1));
+                self.round.clear();
+            }
+        }
+        let latency = self.latency?;
+        // What brings the bandwidth, and a part of it more, as a congestion control keeps.
+        let under_way = (1.25 * self.bandwidth * latency) as u64;
+        let in_flight = under_way.max(storage.chunk).min(u64::from(storage.depth) * storage.chunk);
+        let latency = Duration::from_secs_f64(latency);
+        Some(Estimate { bandwidth: self.bandwidth, latency, in_flight }).filter(|_| self.bandwidth > 0.0)
+    }
+}
+
 pub struct Machine {
     pub storage: Storage,
     /// Seconds that the reader takes for a page that is there.
@@ -26,6 +61,9 @@ pub struct Machine {
     arrival: Vec<Option<f64>>,
     handler: Handler,
     pub streams: Streams,
+    /// The policy is told what the answers show; else it takes the storage for what it takes any for.
+    pub is_measured: bool,
+    shown: Shown,
     queue: VecDeque<(StreamId, Range<usize>)>,
     in_flight: BinaryHeap<Reverse<u64>>,
     link_free: f64,
@@ -47,6 +85,8 @@ impl Machine {
             arrival: vec![None; pages],
             handler: Handler::new(pages, accelerated, Method::Mprotect),
             streams: Streams::new(Plan::sequential(0..length), 0, sizing, 8 << 20, true, Storage::default()),
+            is_measured: false,
+            shown: Shown::default(),
             queue: VecDeque::new(),
             in_flight: BinaryHeap::new(),
             link_free: 0.0,
@@ -85,6 +125,11 @@ impl Machine {
     }
 
     fn hear(&mut self, offset: u64) {
+        if self.is_measured
+            && let Some(estimate) = self.shown.estimate(self.now, &self.storage)
+        {
+            self.streams.measured(estimate);
+        }
         let decision = self.streams.observe(offset, Duration::from_secs_f64(self.now));
         let is_over = |stream: &StreamId| {
             decision.over.contains(stream) || decision.repair.as_ref().is_some_and(|(repaired, _)| repaired == stream)
@@ -133,6 +178,7 @@ impl Machine {
             (at + self.storage.latency.as_secs_f64()).max(self.link_free) + missing as f64 / self.storage.bandwidth;
         self.link_free = arrival;
         self.fetched += missing;
+        self.shown.coming.push_back((at, arrival, missing));
         for page in &mut self.arrival[pages] {
             page.get_or_insert(arrival);
         }

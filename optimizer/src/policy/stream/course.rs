@@ -33,6 +33,8 @@ pub(super) enum Course {
     /// Record by record, and all is fetched: what lies between costs nothing.
     Dense {
         is_backward: bool,
+        /// Bytes of a record, about.
+        run: u64,
         /// Bytes from the start of one record to the next.
         period: u64,
     },
@@ -68,7 +70,7 @@ impl Course {
         let likely = if high - length.start > STEP { length.start } else { length.end };
         let gap = period.saturating_sub(likely);
         if gap < PAGE || storage.fetches_gaps(likely, gap) {
-            Self::Dense { is_backward: jump < 0, period }
+            Self::Dense { is_backward: jump < 0, run: likely, period }
         } else {
             let mut starts = Starts::default();
             starts.add(position);
@@ -130,7 +132,7 @@ impl Stream {
     /// Whether it is here: where it tripped last, or, if it goes backward, farther on in the record that begins there.
     pub(super) fn is_at(&self, position: u64) -> bool {
         let record = match &self.course {
-            Course::Dense { is_backward: true, period } => *period,
+            Course::Dense { is_backward: true, period, .. } => *period,
             Course::Strided { stride, .. } if stride.is_backward => stride.longest(),
             _ => PAGE,
         };
@@ -211,7 +213,7 @@ impl Streams {
                     stream.course = Course::by_jumps(&storage, position, jump, length);
                 }
             },
-            Course::Dense { .. } => {}
+            Course::Dense { run, period, .. } => is_lost = storage.gaps_are_dear(*run, period.saturating_sub(*run)),
             Course::Forward { misses, probe } => {
                 let is_met = probe.is_some_and(|probe| probe / PAGE == position / PAGE);
                 if is_met || is_in_place && probe.is_none() {
