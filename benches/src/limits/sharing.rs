@@ -34,7 +34,8 @@ pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for keep_cache in [true, false] {
         let slow = if keep_cache { remote_ssd() } else { remote_ssd().forgetful() };
-        let (end, what) = if keep_cache { ("", "") } else { ("-no-keep-cache", ", no --keep-cache") };
+        let (end, what) =
+            if keep_cache { ("", "") } else { ("-no-keep-cache", ", no --keep-cache, a file 4 x as long") };
         let subject = format!("{SUPERVISORS} supervisors on one file, {}{what}", slow.label());
         cases.push(Case::new(format!("sharing{end}"), subject, move |bench, subject| judge(bench, subject, &slow)));
     }
@@ -58,7 +59,8 @@ fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> 
     }
     let share = bytes as f64 / size as f64;
     let requirement = format!("{subject}: bytes fetched <= {BYTES_BAR} x file");
-    let measured = format!("{} of {}: {share:.4}", mebibytes(bytes), mebibytes(size));
+    let twice = mebibytes(bytes.saturating_sub(size));
+    let measured = format!("{} of {}: {share:.4}, {twice} more than once", mebibytes(bytes), mebibytes(size));
     let fetched = Bar::new(requirement, measured, Verdict::is(share <= BYTES_BAR));
     let requirement = format!("{subject}: requests in flight at the storage <= {OPTION} {MOST_IN_FLIGHT}");
     let flight = Bar::new(requirement, format!("at most {in_flight}"), Verdict::is(in_flight <= MOST_IN_FLIGHT));
