@@ -165,9 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn impatience_leaves_one_pair() {
-        let count = Count { most: 5, patience: Duration::ZERO };
-        assert_eq!(Pairs::cold_then_warm(count, || run(""), || run("")).unwrap().ours.len(), 1);
+    fn impatience_leaves_the_first_few() {
+        for (most, left) in [(5, 3), (2, 2)] {
+            let count = Count { most, patience: Duration::ZERO };
+            assert_eq!(Pairs::cold_then_warm(count, || run(""), || run("")).unwrap().ours.len(), left);
+        }
     }
 
     /// Runs three pairs, more if so much was stolen from some, and says what was stolen from those kept.
