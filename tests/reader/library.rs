@@ -51,7 +51,7 @@ fn only_interposers_are_exported() {
          fstat fstat64 __fxstat __fxstat64 getcwd __getcwd_chk ioctl getdents64 poll __poll_chk connect bind setsockopt getsockopt system
          fstatfs fstatfs64 fstatvfs fstatvfs64 futimens sendfile sendfile64 memfd_create uname waitpid wait4 waitid nanosleep
          clock_nanosleep timerfd_settime pipe pipe2 select epoll_ctl epoll_wait socketpair accept accept4 getsockname
-         getpeername chroot inotify_add_watch mknod
+         sigwaitinfo sigtimedwait getpeername chroot inotify_add_watch mknod
          fcntl fcntl64 wait wait3 getitimer setitimer getgroups setgroups semop semtimedop mkfifoat removexattr lremovexattr
          read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
          send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk

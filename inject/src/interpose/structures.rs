@@ -70,6 +70,10 @@ by_words! {
     fn wait4(process: c_int, status: *mut c_int, options: c_int, usage: *mut c_void) -> c_int;
     /// waitid(2).
     fn waitid(kind: c_uint, id: c_uint, what: *mut c_void, options: c_int) -> c_int;
+    /// sigwaitinfo(2): what it has taken by then would be lost.
+    fn sigwaitinfo(signals: *const c_void, what: *mut c_void) -> c_int;
+    /// sigtimedwait(2).
+    fn sigtimedwait(signals: *const c_void, what: *mut c_void, timeout: *const c_void) -> c_int;
     /// nanosleep(2).
     fn nanosleep(time: *const c_void, rest: *mut c_void) -> c_int;
     /// clock_nanosleep(2). It answers with an error number.

@@ -278,6 +278,19 @@ static void rarest_structures(void)
 		ended = (void *)room();
 		expect("wait", way ? wait3(ended, 0, (void *)room()) : wait(ended), child), expect("status", WEXITSTATUS(*ended), 4);
 	}
+	sigset_t usual;
+	siginfo_t *taken;
+	sigemptyset(&usual);
+	sigaddset(&usual, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &usual, NULL);
+	struct timespec patience = { 10, 0 };
+	for (int way = 0; way < 2; way++) {
+		void *signals = put(&usual, sizeof usual);
+		taken = (void *)room();
+		kill(getpid(), SIGUSR1);
+		expect("signal", way ? sigtimedwait(signals, taken, (void *)put(&patience, sizeof patience)) : sigwaitinfo(signals, taken), SIGUSR1);
+		expect("taken", taken->si_pid, getpid());
+	}
 	struct itimerval hour = { { 0, 0 }, { 3600, 0 } }, *before;
 	expect("setitimer", setitimer(ITIMER_REAL, (void *)put(&hour, sizeof hour), NULL), 0);
 	expect("getitimer", getitimer(ITIMER_REAL, before = (void *)room()), 0), expect("value", before->it_value.tv_sec > 0, 1);
