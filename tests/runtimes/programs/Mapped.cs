@@ -1,5 +1,5 @@
-/* Reads the file through a view of it, with Mono's own uses of signals in between: null checks that fault, threads that are stopped for
- * the collector of garbage, stack overflows. */
+/* Reads the file through a view of it, with Mono's own uses of signals in between: null checks that fault, and threads that are
+ * stopped for the collector of garbage. */
 using System;
 using System.IO;
 using System.IO.MemoryMappedFiles;
