@@ -125,6 +125,11 @@ fn arm(
     }
     // From here on a thread that knows the place already (MAP_FIXED) may trip.
     let held = claim.register(&what);
+    if held.is_one_of_two() {
+        drop(held);
+        drop(let_go(what.start, length, None));
+        return Err(Refusal::Changed);
+    }
     let mut turn = held.wait_turn();
     // What another thread has found meanwhile it has told before it looked what there was to let go of; from here on it
     // waits for this turn, unless that lasts too long.

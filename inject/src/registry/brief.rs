@@ -58,8 +58,7 @@ fn does_overlap(start: usize, end: usize) -> bool {
 /// The same, where the call would take as long as the look itself.
 #[inline(always)]
 pub fn does_overlap_inline(start: usize, end: usize) -> bool {
-    let overlaps = |[armed, until]: &[AtomicUsize; 2]| armed.load(Relaxed) < end && start < until.load(Relaxed);
-    is_among_few(start, end) || !are_few() && used().iter().any(overlaps)
+    is_among_few(start, end) || !are_few() && slots_in(start, end).next().is_some()
 }
 
 /// Whether [`is_among_few`] knows all that is armed.
@@ -99,6 +98,11 @@ pub fn could_lie_above(address: usize) -> bool {
 
 /// Slots whose mapping could hold the address.
 pub fn slots_at(address: usize) -> impl Iterator<Item = usize> {
-    let holds = move |[start, end]: &[AtomicUsize; 2]| (start.load(Relaxed)..end.load(Relaxed)).contains(&address);
-    used().iter().enumerate().filter(move |(_, span)| holds(span)).map(|(slot, _)| slot)
+    slots_in(address, address.saturating_add(1))
+}
+
+/// The same of a range.
+pub fn slots_in(start: usize, end: usize) -> impl Iterator<Item = usize> {
+    let overlaps = move |[armed, until]: &[AtomicUsize; 2]| armed.load(Relaxed) < end && start < until.load(Relaxed);
+    used().iter().enumerate().filter(move |(_, span)| overlaps(span)).map(|(slot, _)| slot)
 }

@@ -1,13 +1,13 @@
 //! A mapping in use: held against unmapping, and by one thread at a time its curtain changed.
 
-use super::Entry;
+use super::{Entry, brief};
 use super::lifecycle::Turns;
 use super::said::Said;
 use crate::curtain::{Curtain, Span};
 use crate::populating::Trial;
 use crate::sys;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicU64, Ordering::*, fence};
 use precache_contract::segment::{MAPPINGS, Method, Refusal};
 
 #[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
@@ -34,6 +34,14 @@ impl Held {
 
     pub(super) fn covers(&self, address: usize) -> bool {
         (self.start()..self.start() + self.length()).contains(&address)
+    }
+
+    /// Whether another mapping is registered in a part of this one: two threads have mapped the same pages at once (`MAP_FIXED`), and
+    /// whose they are now only the kernel knows. Of the two, the one that registers last sees the other.
+    pub fn is_one_of_two(&self) -> bool {
+        fence(SeqCst);
+        brief::slots_in(self.start(), self.entry.end.load(Relaxed)).any(|slot| slot != self.slot)
+            && !cfg!(feature = "sabotage-mapped-twice")
     }
 
     pub fn slot(&self) -> usize {
