@@ -30,6 +30,7 @@ pub struct Action {
 }
 
 /// What the kernel does on `signal`, past every library.
+#[inline(never)] // One copy is enough for all who ask.
 pub fn action(signal: c_int) -> Result<Action> {
     let mut now = Action::default();
     // SAFETY: the action is written into a structure of the kernel's layout; none is installed.
@@ -52,6 +53,7 @@ pub unsafe fn set_action(signal: c_int, action: &Action) -> Result<Action> {
 }
 
 /// `SIG_BLOCK`, `SIG_UNBLOCK` or `SIG_SETMASK` for the calling thread; the answer is the mask before.
+#[inline(never)] // One copy is enough for all who call this.
 pub fn change_mask(how: c_int, set: SignalSet) -> SignalSet {
     let mut old: SignalSet = 0;
     // SAFETY: both point to eight bytes, which is the kernel's size of a signal set on 64-bit Linux.
@@ -80,7 +82,7 @@ impl Quiet {
 }
 
 impl Drop for Quiet {
-    #[inline(never)] // One copy is enough for all of them.
+    #[inline(never)] // As above.
     fn drop(&mut self) {
         set_mask(self.0);
     }

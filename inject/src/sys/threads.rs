@@ -13,6 +13,7 @@ pub fn futex_wake(word: &AtomicU32) -> bool {
 }
 
 /// A clock in milliseconds, from 1; it moves in steps of a few.
+#[inline(never)] // One copy is enough for all who ask.
 pub fn milliseconds() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: fills in the structure, whose layout on 64-bit Linux is libc's.
@@ -79,6 +80,7 @@ impl Pauses {
 }
 
 /// The process's number.
+#[inline(never)] // One copy is enough for all who ask.
 pub fn process() -> i32 {
     // SAFETY: cannot fail (getpid(2)).
     unsafe { syscall!(Sysno::getpid) }.unwrap_or(0) as i32

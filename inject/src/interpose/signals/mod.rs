@@ -56,6 +56,7 @@ unsafe fn write(set: *mut libc::sigset_t, word: SignalSet) {
 }
 
 /// A set with this first word, and no more.
+#[inline(never)] // One copy is enough for all who make one.
 fn full_set(word: SignalSet) -> libc::sigset_t {
     // SAFETY: plain data, for which zero is a value.
     let mut set: libc::sigset_t = unsafe { core::mem::zeroed() };
