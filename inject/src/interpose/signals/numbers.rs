@@ -37,7 +37,7 @@ pub fn make(number: c_long, mut words: Words, call: &dyn Fn(Words) -> isize) -> 
     // Where the set is, its size, and which word tells where.
     let (set, size, word) = match number {
         _ if !is_served() => {
-            let result = call(words);
+            let result = made(call, &words);
             let is_set = number == libc::SYS_rt_sigaction && result == 0 && b != 0;
             if let Some(action) = is_set.then(|| action_at(b)).flatten() {
                 note_early(a as c_int, &action);
@@ -52,20 +52,25 @@ pub fn make(number: c_long, mut words: Words, call: &dyn Fn(Words) -> isize) -> 
         // The last word points to both.
         libc::SYS_pselect6 if f != 0 => match [f, f.wrapping_add(SIZE)].map(peek::word) {
             [Some(set), Some(size)] => (set, size, 5),
-            _ => return call(words),
+            _ => return made(call, &words),
         },
-        _ => return call(words),
+        _ => return made(call, &words),
     };
     let program = if set == 0 || size != SIZE { None } else { peek::word(set) };
     let inner = program.map(|program| form(program as SignalSet));
     let both = [inner.as_ref().map_or(set, |inner| core::ptr::from_ref(inner).addr()), size];
     words[word] = if word == 5 { both.as_ptr().addr() } else { both[0] };
-    let result = call(words);
+    let result = made(call, &words);
     if number == libc::SYS_rt_sigprocmask && result == 0 {
         // SAFETY: null, or a set that the kernel has just filled in, of which no more is looked at.
         unsafe { reveal(c as *mut libc::sigset_t) };
     }
     result
+}
+
+#[inline(never)] // One copy of what the caller does is enough for all ways to it.
+fn made(call: &dyn Fn(Words) -> isize, words: &Words) -> isize {
+    call(*words)
 }
 
 fn change_action([signal, new, old, size, e, f]: Words, call: &dyn Fn(Words) -> isize) -> isize {
@@ -97,7 +102,8 @@ fn change_action([signal, new, old, size, e, f]: Words, call: &dyn Fn(Words) -> 
     {
         inner.mask = stand_in::kernel_form(inner.mask);
     }
-    let result = call([signal, inner.as_ref().map_or(0, |inner| core::ptr::from_ref(inner).addr()), old, size, e, f]);
+    let inner = inner.as_ref().map_or(0, |inner| core::ptr::from_ref(inner).addr());
+    let result = made(call, &[signal, inner, old, size, e, f]);
     if result == 0 {
         if number != libc::SIGSEGV && old != 0 {
             // SAFETY: an action that the kernel has just filled in.
