@@ -53,6 +53,9 @@ fn only_interposers_are_exported() {
          clock_nanosleep timerfd_settime pipe pipe2 select epoll_ctl epoll_wait socketpair accept accept4 getsockname
          sigwaitinfo sigtimedwait getpeername chroot inotify_add_watch mknod
          fcntl fcntl64 wait wait3 getitimer setitimer getgroups setgroups semop semtimedop mkfifoat removexattr lremovexattr
+         getrlimit getrlimit64 setrlimit setrlimit64 prlimit prlimit64 getrusage sysinfo times eventfd_read timerfd_gettime clock_getres
+         sched_getaffinity sched_setaffinity pthread_getaffinity_np pthread_setaffinity_np sched_getparam sched_setparam
+         sched_setscheduler getresuid getresgid
          read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
          send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk
          process_vm_readv process_vm_writev getrandom getentropy

@@ -1,6 +1,7 @@
 //! Calls that read or fill something short, which may lie in an armed mapping, and no path.
 
-use crate::by_words;
+use super::buffers::with_buffer;
+use crate::{by_words, interpose};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 by_words! {
@@ -112,4 +113,52 @@ by_words! {
     fn setsockopt(socket: c_int, level: c_int, name: c_int, value: *const c_void, length: c_uint) -> c_int;
     /// getsockopt(2).
     fn getsockopt(socket: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut c_uint) -> c_int;
+    /// getrlimit(2).
+    fn getrlimit(resource: c_uint, limit: *mut c_void) -> c_int;
+    /// getrlimit(2) with large file support.
+    fn getrlimit64(resource: c_uint, limit: *mut c_void) -> c_int;
+    /// setrlimit(2).
+    fn setrlimit(resource: c_uint, limit: *const c_void) -> c_int;
+    /// setrlimit(2) with large file support.
+    fn setrlimit64(resource: c_uint, limit: *const c_void) -> c_int;
+    /// prlimit(2).
+    fn prlimit(process: c_int, resource: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
+    /// prlimit(2) with large file support.
+    fn prlimit64(process: c_int, resource: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
+    /// getrusage(2).
+    fn getrusage(whose: c_int, usage: *mut c_void) -> c_int;
+    /// sysinfo(2).
+    fn sysinfo(told: *mut c_void) -> c_int;
+    /// eventfd_read(3).
+    fn eventfd_read(file: c_int, value: *mut c_void) -> c_int;
+    /// timerfd_gettime(2).
+    fn timerfd_gettime(timer: c_int, value: *mut c_void) -> c_int;
+    /// sched_getaffinity(2).
+    fn sched_getaffinity(thread: c_int, size: usize, processors: *mut c_void) -> c_int;
+    /// sched_setaffinity(2).
+    fn sched_setaffinity(thread: c_int, size: usize, processors: *const c_void) -> c_int;
+    /// pthread_getaffinity_np(3). It answers with an error number, as does the next.
+    fn pthread_getaffinity_np(thread: usize, size: usize, processors: *mut c_void) -> c_int;
+    /// pthread_setaffinity_np(3).
+    fn pthread_setaffinity_np(thread: usize, size: usize, processors: *const c_void) -> c_int;
+    /// sched_getparam(2).
+    fn sched_getparam(thread: c_int, priority: *mut c_void) -> c_int;
+    /// sched_setparam(2).
+    fn sched_setparam(thread: c_int, priority: *const c_void) -> c_int;
+    /// sched_setscheduler(2).
+    fn sched_setscheduler(thread: c_int, policy: c_int, priority: *const c_void) -> c_int;
+    /// getresuid(2).
+    fn getresuid(real: *mut c_uint, effective: *mut c_uint, saved: *mut c_uint) -> c_int;
+    /// getresgid(2).
+    fn getresgid(real: *mut c_uint, effective: *mut c_uint, saved: *mut c_uint) -> c_int;
+    /// clock_getres(2).
+    fn clock_getres(clock: c_int, resolution: *mut c_void) -> c_int;
+}
+
+interpose! {
+    /// times(2). It answers with any number: what its lower half looks like tells nothing.
+    fn times(times: *mut c_void) -> c_long; missing -1; |next| {
+        // SAFETY: the program's own call.
+        with_buffer(times, size_of::<libc::tms>(), move || unsafe { next(times) } as isize) as c_long
+    }
 }

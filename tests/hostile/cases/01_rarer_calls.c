@@ -3,7 +3,7 @@
  * programs or for nobody; by number, too.
  * @own-data
  * @counter lifted_for_calls 117 */
-#include "hostile.h"
+#include "closed_places.h"
 #include <dirent.h>
 #include <grp.h>
 #include <linux/magic.h>
@@ -36,63 +36,7 @@ extern int __open64_2(const char *, int), __openat_2(int, const char *, int), __
 extern char *__realpath_chk(const char *, char *, size_t), *__getcwd_chk(char *, size_t, size_t);
 extern int __poll_chk(struct pollfd *, nfds_t, int, size_t);
 
-static unsigned char *from, *to, bytes[LENGTH];
-
-static unsigned char *map_anew(int protection, int flags)
-{
-	unsigned char *base = mmap(NULL, file_length, protection, flags, file_descriptor, 0);
-	if (base == MAP_FAILED)
-		fail("mmap");
-	read_pages(base, 62 * MIB, 63 * MIB);
-	return base;
-}
-
-/* A place that nobody has touched, in no order. After some such jumps a mapping is taken for one that is read in no order, and
- * opened: then others. */
-static size_t fresh(void)
-{
-	static size_t turn;
-	if (turn % 10 == 0) {
-		from = map_anew(PROT_READ, MAP_SHARED);
-		to = map_anew(PROT_READ | PROT_WRITE, MAP_PRIVATE);
-	}
-	return turn++ * 37 % 61 * MIB + 3 * PAGE;
-}
-
-static size_t put_at(const void *content, size_t length)
-{
-	size_t at = fresh();
-	if (pwrite(file_descriptor, content, length, at) != (ssize_t)length)
-		fail("pwrite");
-	return at;
-}
-
-/* The same, with this there. */
-static unsigned char *put(const void *content, size_t length)
-{
-	size_t at = put_at(content, length);
-	return from + at;
-}
-
-/* The same, to be filled. */
-static unsigned char *room(void)
-{
-	size_t at = fresh();
-	return to + at;
-}
-
-/* The same, with this there. */
-static unsigned char *room_with(const void *content, size_t length)
-{
-	size_t at = put_at(content, length);
-	return to + at;
-}
-
-static void expect(const char *what, ssize_t got, ssize_t wanted)
-{
-	if (got != wanted)
-		printf("%s: %zd instead of %zd (%s)\n", what, got, wanted, strerror(errno));
-}
+static unsigned char bytes[LENGTH];
 
 static void same(const char *what, const void *there, size_t length)
 {

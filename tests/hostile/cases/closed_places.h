@@ -1,0 +1,60 @@
+/* Places in armed mappings that nobody has touched, for what a call reads or fills. */
+#include "hostile.h"
+
+static unsigned char *from, *to;
+
+static inline unsigned char *map_anew(int protection, int flags)
+{
+	unsigned char *base = mmap(NULL, file_length, protection, flags, file_descriptor, 0);
+	if (base == MAP_FAILED)
+		fail("mmap");
+	read_pages(base, 62 * MIB, 63 * MIB);
+	return base;
+}
+
+/* A place that nobody has touched, in no order. After some such jumps a mapping is taken for one that is read in no order, and
+ * opened: then others. */
+static inline size_t fresh(void)
+{
+	static size_t turn;
+	if (turn % 10 == 0) {
+		from = map_anew(PROT_READ, MAP_SHARED);
+		to = map_anew(PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	}
+	return turn++ * 37 % 61 * MIB + 3 * PAGE;
+}
+
+static inline size_t put_at(const void *content, size_t length)
+{
+	size_t at = fresh();
+	if (pwrite(file_descriptor, content, length, at) != (ssize_t)length)
+		fail("pwrite");
+	return at;
+}
+
+/* The same, with this there. */
+static inline unsigned char *put(const void *content, size_t length)
+{
+	size_t at = put_at(content, length);
+	return from + at;
+}
+
+/* The same, to be filled. */
+static inline unsigned char *room(void)
+{
+	size_t at = fresh();
+	return to + at;
+}
+
+/* The same, with this there. */
+static inline unsigned char *room_with(const void *content, size_t length)
+{
+	size_t at = put_at(content, length);
+	return to + at;
+}
+
+static inline void expect(const char *what, ssize_t got, ssize_t wanted)
+{
+	if (got != wanted)
+		printf("%s: %zd instead of %zd (%s)\n", what, got, wanted, strerror(errno));
+}
