@@ -1,7 +1,6 @@
 //! Calls that read or fill something short, which may lie in an armed mapping, and no path.
 
-use super::buffers::with_buffer;
-use crate::{by_words, interpose};
+use crate::by_words;
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 by_words! {
@@ -153,12 +152,6 @@ by_words! {
     fn getresgid(real: *mut c_uint, effective: *mut c_uint, saved: *mut c_uint) -> c_int;
     /// clock_getres(2).
     fn clock_getres(clock: c_int, resolution: *mut c_void) -> c_int;
-}
-
-interpose! {
-    /// times(2). It answers with any number: what its lower half looks like tells nothing.
-    fn times(times: *mut c_void) -> c_long; missing -1; |next| {
-        // SAFETY: the program's own call.
-        with_buffer(times, size_of::<libc::tms>(), move || unsafe { next(times) } as isize) as c_long
-    }
+    /// times(2). Its answer is a number of 64 bits that may end as -1 does: as a pointer's, all of it counts.
+    fn times(times: *mut c_void) -> *mut c_void;
 }
