@@ -14,6 +14,7 @@ mod atomic {
 }
 pub mod buffers;
 pub mod curtain;
+pub mod doing;
 pub mod executable;
 pub mod fork_gate;
 pub mod handler;

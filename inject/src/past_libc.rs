@@ -6,6 +6,7 @@
 
 mod go;
 
+use crate::doing::Doing;
 use crate::handler::disposition;
 use crate::interpose::memory::preserving_errno;
 use crate::{arming, fork_gate, handover, owner, registry, settings, sys, valgrind};
@@ -102,9 +103,9 @@ pub fn note(why: Refusal) {
 /// Makes `call`, by which the program forbids itself system calls, ours among them: before it, everything leaves the
 /// table, and after it nothing of ours makes any.
 #[inline(never)] // One copy is enough for all who call this.
-pub fn filtered(call: &dyn Fn() -> isize) -> isize {
+pub fn filtered(call: Doing<(), isize>) -> isize {
     if cfg!(feature = "sabotage-filters-unnoticed") {
-        return call();
+        return call.with(());
     }
     arming::settle_inheritance();
     if settings::get().is_some() && handover::segment().is_none() {
@@ -115,7 +116,7 @@ pub fn filtered(call: &dyn Fn() -> isize) -> isize {
     drop(arming::let_go(0, usize::MAX, Some(Refusal::Filtered)));
     // Nor would our handler get far with a fault of the program's. Under another filter it could not even be withdrawn.
     let withdrawn = is_first.then(disposition::Withdrawn::begin).flatten();
-    let result = call();
+    let result = call.with(());
     if result == -1 {
         // Nothing is armed before our handler is back.
         preserving_errno(|| drop(withdrawn));

@@ -1,11 +1,11 @@
 //! What a program that is about to be executed is preloaded with: not with our library, if it would not start with it as it does
 //! alone. In a child of vfork, too: nothing but system calls and the stack.
 
+use crate::doing::Doing;
 use crate::executable::{self, Target, has_runtime};
 use crate::fork_gate::Shut;
 use crate::{handover, owner, past_libc, peek, settings, sys};
-use core::ffi::{CStr, c_char, c_int, c_void};
-use core::marker::PhantomData;
+use core::ffi::{CStr, c_char, c_int};
 use precache_contract::uninjected::Uninjected;
 
 pub type List = *const *const c_char;
@@ -25,27 +25,19 @@ const LIBRARY: usize = 512;
 
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
 
-/// How a program is executed in an environment. A reference to `dyn Fn` would have a table for each call, which the loader
-/// relocates.
+/// How a program is executed in an environment.
 #[derive(Clone, Copy)]
-pub struct Execute<'a> {
-    make: unsafe fn(*const c_void, List) -> c_int,
-    of: *const c_void,
-    call: PhantomData<&'a ()>,
-}
+pub struct Execute<'a>(Doing<'a, List, c_int>);
 
 impl<'a> Execute<'a> {
     pub fn by<F: Fn(List) -> c_int>(call: &'a F) -> Self {
-        // SAFETY: it is given `of`, which is such a closure, and lives as long as this (`with`).
-        let make = |of: *const c_void, environment| unsafe { (*of.cast::<F>())(environment) };
-        Self { make, of: (&raw const *call).cast(), call: PhantomData }
+        Self(Doing::by(call))
     }
 
     /// # Safety
     /// `environment` must be what the call takes.
     pub unsafe fn with(self, environment: List) -> c_int {
-        // SAFETY: `of` is the closure that `make` was made for.
-        unsafe { (self.make)(self.of, environment) }
+        self.0.with(environment)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::arming::prepare_for_call;
 use crate::buffers::Buffers;
+use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
 use crate::{interpose, registry};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
@@ -23,19 +24,8 @@ pub fn with(buffers: Buffers, call: impl Fn() -> isize + Copy) -> isize {
         return call();
     }
     // Copies: what is reached through a pointer lies in memory, and nothing should where nothing is armed.
-    let (buffers, call) = (buffers, move || call());
-    watch(&buffers, &Call { make: make(&call), of: (&raw const call).cast() })
-}
-
-/// A call that can be made again. A reference to `dyn Fn` would have a table for each call, which the loader relocates.
-struct Call {
-    make: unsafe fn(*const c_void) -> isize,
-    of: *const c_void,
-}
-
-fn make<F: Fn() -> isize>(_: &F) -> unsafe fn(*const c_void) -> isize {
-    // SAFETY: `of` comes from such a closure, which outlives the call (`with`).
-    |of| unsafe { (*of.cast::<F>())() }
+    let (buffers, call) = (buffers, move |()| call());
+    watch(&buffers, Doing::by(&call))
 }
 
 /// Whether a call failed with EFAULT.
@@ -49,13 +39,12 @@ fn is_bad_address(result: isize) -> bool {
 /// may map a file over one.
 #[cold]
 #[inline(never)] // One copy is enough for all calls.
-fn watch(buffers: &Buffers, call: &Call) -> isize {
+fn watch(buffers: &Buffers, call: Doing<(), isize>) -> isize {
     let changes = registry::changes();
     let mut ready = prepare_for_call(buffers);
     let mut left = TRIES;
     loop {
-        // SAFETY: `of` is the closure that `make` was made for (`with`), and lives until this returns.
-        let result = unsafe { (call.make)(call.of) };
+        let result = call.with(());
         left = if cfg!(feature = "sabotage-efault-not-retried") { 0 } else { left - 1 };
         // Where nothing has been closed meanwhile, it has not failed because of us.
         if left == 0 || !is_bad_address(result) || ready.is_none() && registry::changes() == changes {

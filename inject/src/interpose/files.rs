@@ -4,6 +4,7 @@
 use super::buffers::with;
 use super::memory::preserving_errno;
 use crate::buffers::{Buffers, PATH_MAX};
+use crate::doing::Doing;
 use crate::lockfile::{self, Fate};
 use crate::{interpose, past_libc, peek};
 use core::ffi::{CStr, c_char, c_int, c_uint};
@@ -15,7 +16,7 @@ use precache_contract::segment::Refusal;
 ///
 /// # Safety
 /// `path` must be what the program passes as a path.
-unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: &dyn Fn() -> c_int) -> c_int {
+unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: Doing<(), c_int>) -> c_int {
     // Of a word that lies in one page either all is there or nothing.
     let is_there = || peek::word(path.addr() & !(size_of::<usize>() - 1)).is_some();
     // SAFETY: a program that wants private lock files names its files by C strings.
@@ -35,7 +36,7 @@ unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: &dyn
         }
     }
     // A path in an armed mapping: of a longer one the kernel takes nothing.
-    let file = with(Buffers::from(path.cast(), PATH_MAX), || open() as isize) as c_int;
+    let file = with(Buffers::from(path.cast(), PATH_MAX), || open.with(()) as isize) as c_int;
     // SAFETY: the kernel has just read it to its end.
     if let Some(path) = (file >= 0).then(|| unsafe { text(path) }).flatten() {
         preserving_errno(|| {
@@ -73,7 +74,7 @@ macro_rules! open {
             $(#[$doc])*
             fn $name($($folder: c_int,)? path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
                 // SAFETY: the program's own call.
-                unsafe { open_with(folder!($($folder)?), path, flags, &|| next($($folder,)? path, flags, mode)) }
+                unsafe { open_with(folder!($($folder)?), path, flags, Doing::by(&|()| next($($folder,)? path, flags, mode))) }
             }
         }
     )*};

@@ -1,6 +1,7 @@
 //! Calls by which the program limits what it may do from now on.
 
 use super::words::pass;
+use crate::doing::Doing;
 use crate::{interpose, past_libc};
 use core::ffi::{c_int, c_ulong};
 
@@ -24,7 +25,7 @@ interpose! {
         // SAFETY: the program's own call.
         let call = || unsafe { next(operation, a, b, c, d) };
         if forbids_calls(operation, a) {
-            return past_libc::filtered(&|| call() as isize) as c_int;
+            return past_libc::filtered(Doing::by(&|()| call() as isize)) as c_int;
         }
         // A name may lie in an armed mapping.
         pass(&NEXT, [operation as usize, a as usize, b as usize, c as usize, d as usize])

@@ -1,6 +1,7 @@
 //! Calls that make, change or pin mappings.
 
 use crate::arming::{consider, let_go};
+use crate::doing::Doing;
 use crate::mapped::Mapped;
 use crate::{advice, interpose, registry, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
@@ -64,16 +65,16 @@ pub fn advise(address: *const c_void, length: usize, number: c_int, call: impl F
     let (start, end) = (address as usize, (address as usize).saturating_add(length));
     let concerns_us =
         registry::could_overlap(start, end) && (is_changing(number) || registry::does_overlap_inline(start, end));
-    if concerns_us { advise_armed(start, end, number, &move || call()) } else { call() }
+    if concerns_us { advise_armed(start, end, number, Doing::by(&move |()| call())) } else { call() }
 }
 
 #[cold]
 #[inline(never)] // One copy is enough for all who call this.
-fn advise_armed(start: usize, end: usize, number: c_int, call: &dyn Fn() -> c_int) -> c_int {
+fn advise_armed(start: usize, end: usize, number: c_int, call: Doing<(), c_int>) -> c_int {
     if is_changing(number) {
-        return change(Change::Other, start as *const c_void, end - start, call);
+        return change(Change::Other, start as *const c_void, end - start, || call.with(()));
     }
-    let result = call();
+    let result = call.with(());
     if let (0, Some(advice)) = (result, advice::of_memory(number)) {
         preserving_errno(|| advice::about_memory(advice, start, end));
     }
@@ -93,7 +94,7 @@ pub fn attach<T>(address: *const c_void, flags: c_int, call: impl FnOnce() -> T)
 /// mmap(2): the program's call, then ours. `call` leaves out the flags that it is given.
 #[inline(never)] // As above.
 pub fn map(
-    call: &dyn Fn(c_int) -> *mut c_void,
+    call: Doing<c_int, *mut c_void>,
     address: *const c_void,
     length: usize,
     protection: c_int,
@@ -107,7 +108,7 @@ pub fn map(
         mapped.was_in_use = mapped.takes_what_may_be_in_use();
         mapped.is_populated_by_us()
     });
-    let call = || call(if is_ours { libc::MAP_POPULATE } else { 0 });
+    let call = || call.with(if is_ours { libc::MAP_POPULATE } else { 0 });
     let result = if flags & libc::MAP_FIXED != 0 { change(Change::Unmap, address, length, call) } else { call() };
     if result != libc::MAP_FAILED {
         mapped.address = result as usize;
@@ -139,7 +140,7 @@ interpose! {
         -> *mut c_void; missing failed(); |next| {
         // SAFETY: the program's own call.
         let call = |without: c_int| unsafe { next(address, length, protection, flags & !without, file, offset) };
-        map(&call, address, length, protection, flags, file, offset)
+        map(Doing::by(&call), address, length, protection, flags, file, offset)
     }
 }
 
@@ -149,7 +150,7 @@ interpose! {
         -> *mut c_void; missing failed(); |next| {
         // SAFETY: the program's own call.
         let call = |without: c_int| unsafe { next(address, length, protection, flags & !without, file, offset) };
-        map(&call, address, length, protection, flags, file, offset)
+        map(Doing::by(&call), address, length, protection, flags, file, offset)
     }
 }
 

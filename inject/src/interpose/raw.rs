@@ -10,6 +10,7 @@ use super::programs::execute_target;
 use super::signals::numbers::{self, is_about_signals};
 use super::signals::stacks::look_at_stack;
 use crate::buffers::{Buffers, Words};
+use crate::doing::Doing;
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
 use crate::preload::{Execute, List};
@@ -241,8 +242,8 @@ fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
 
 /// Makes `call` with the checkpoints of what it is given out of the way.
 #[inline(never)] // One copy is enough for all calls.
-fn with_both(words: Buffers, buffers: Buffers, call: &dyn Fn() -> isize) -> isize {
-    with(words, || with(buffers, call))
+fn with_both(words: Buffers, buffers: Buffers, call: Doing<(), isize>) -> isize {
+    with(words, || with(buffers, || call.with(())))
 }
 
 /// One of the calls that [`pass`] keeps back, or any where there is no next `syscall`.
@@ -266,14 +267,14 @@ unsafe extern "C" fn concerned(
     // SAFETY: they are there until this returns.
     let words = unsafe { Buffers::words(&words) };
     if let Some(buffers) = buffers_of(number, [a, b, c, d, e]) {
-        return with_both(words, buffers, &call) as c_long;
+        return with_both(words, buffers, Doing::by(&|()| call())) as c_long;
     }
     // SAFETY: the program's own call, with all of its words.
     unsafe {
         (match number {
             libc::SYS_mmap => {
                 let call = |without: c_int| next(number, a, b, c, d & !c_long::from(without), e, f) as *mut c_void;
-                map(&call, address, length, c as c_int, d as c_int, e as c_int, f) as isize
+                map(Doing::by(&call), address, length, c as c_int, d as c_int, e as c_int, f) as isize
             }
             libc::SYS_munmap => change(Change::Unmap, address, length, call),
             libc::SYS_mremap => {
@@ -298,8 +299,8 @@ unsafe extern "C" fn concerned(
                 }
                 result
             }
-            libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(&call),
-            libc::SYS_prctl if forbids_calls(a as c_int, b as c_ulong) => past_libc::filtered(&call),
+            libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(Doing::by(&|()| call())),
+            libc::SYS_prctl if forbids_calls(a as c_int, b as c_ulong) => past_libc::filtered(Doing::by(&|()| call())),
             libc::SYS_execve => {
                 let call = |environment: List| next(number, a, b, environment as c_long, d, e, f) as c_int;
                 execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), b as List, c as List, Execute::by(&call))
@@ -312,12 +313,17 @@ unsafe extern "C" fn concerned(
             }
             libc::SYS_sigaltstack => {
                 look_at_stack(a as usize);
-                with_both(words, Buffers::one(core::ptr::null(), 0), &call)
+                with_both(words, Buffers::one(core::ptr::null(), 0), Doing::by(&|()| call()))
             }
-            _ => numbers::make(number, all, &|all: Words| {
-                let [a, b, c, d, e, f] = all.map(|word| word as c_long);
-                with_both(words, Buffers::one(core::ptr::null(), 0), &|| next(number, a, b, c, d, e, f) as isize)
-            }),
+            _ => numbers::make(
+                number,
+                all,
+                Doing::by(&|all: Words| {
+                    let [a, b, c, d, e, f] = all.map(|word| word as c_long);
+                    let call = |()| next(number, a, b, c, d, e, f) as isize;
+                    with_both(words, Buffers::one(core::ptr::null(), 0), Doing::by(&call))
+                }),
+            ),
         }) as c_long
     }
 }

@@ -3,6 +3,7 @@
 use super::actions::{exchange, note, note_early};
 use super::{fail, is_served, reveal};
 use crate::buffers::Words;
+use crate::doing::Doing;
 use crate::handler::stand_in;
 use crate::sys::{Action, SignalSet};
 use crate::{past_libc, peek, sys};
@@ -28,7 +29,7 @@ pub fn is_about_signals(number: c_long) -> bool {
 
 /// Makes any call by `call`, with these words or, if it is one of those, some like them.
 #[inline(never)] // Its sets must not weigh on the stacks of others.
-pub fn make(number: c_long, mut words: Words, call: &dyn Fn(Words) -> isize) -> isize {
+pub fn make(number: c_long, mut words: Words, call: Doing<Words, isize>) -> isize {
     let [a, b, c, d, e, f] = words;
     let form: &dyn Fn(SignalSet) -> SignalSet = match number {
         libc::SYS_rt_sigprocmask => &|program| stand_in::change_form(a as c_int, program),
@@ -37,7 +38,7 @@ pub fn make(number: c_long, mut words: Words, call: &dyn Fn(Words) -> isize) -> 
     // Where the set is, its size, and which word tells where.
     let (set, size, word) = match number {
         _ if !is_served() => {
-            let result = made(call, &words);
+            let result = call.with(words);
             let is_set = number == libc::SYS_rt_sigaction && result == 0 && b != 0;
             if let Some(action) = is_set.then(|| action_at(b)).flatten() {
                 note_early(a as c_int, &action);
@@ -52,15 +53,15 @@ pub fn make(number: c_long, mut words: Words, call: &dyn Fn(Words) -> isize) -> 
         // The last word points to both.
         libc::SYS_pselect6 if f != 0 => match [f, f.wrapping_add(SIZE)].map(peek::word) {
             [Some(set), Some(size)] => (set, size, 5),
-            _ => return made(call, &words),
+            _ => return call.with(words),
         },
-        _ => return made(call, &words),
+        _ => return call.with(words),
     };
     let program = if set == 0 || size != SIZE { None } else { peek::word(set) };
     let inner = program.map(|program| form(program as SignalSet));
     let both = [inner.as_ref().map_or(set, |inner| core::ptr::from_ref(inner).addr()), size];
     words[word] = if word == 5 { both.as_ptr().addr() } else { both[0] };
-    let result = made(call, &words);
+    let result = call.with(words);
     if number == libc::SYS_rt_sigprocmask && result == 0 {
         // SAFETY: null, or a set that the kernel has just filled in, of which no more is looked at.
         unsafe { reveal(c as *mut libc::sigset_t) };
@@ -68,12 +69,7 @@ pub fn make(number: c_long, mut words: Words, call: &dyn Fn(Words) -> isize) -> 
     result
 }
 
-#[inline(never)] // One copy of what the caller does is enough for all ways to it.
-fn made(call: &dyn Fn(Words) -> isize, words: &Words) -> isize {
-    call(*words)
-}
-
-fn change_action([signal, new, old, size, e, f]: Words, call: &dyn Fn(Words) -> isize) -> isize {
+fn change_action([signal, new, old, size, e, f]: Words, call: Doing<Words, isize>) -> isize {
     let number = signal as c_int;
     let wanted = if new == 0 { None } else { action_at(new) };
     if new != 0 && wanted.is_none() {
@@ -103,7 +99,7 @@ fn change_action([signal, new, old, size, e, f]: Words, call: &dyn Fn(Words) -> 
         inner.mask = stand_in::kernel_form(inner.mask);
     }
     let inner = inner.as_ref().map_or(0, |inner| core::ptr::from_ref(inner).addr());
-    let result = made(call, &[signal, inner, old, size, e, f]);
+    let result = call.with([signal, inner, old, size, e, f]);
     if result == 0 {
         if number != libc::SIGSEGV && old != 0 {
             // SAFETY: an action that the kernel has just filled in.
