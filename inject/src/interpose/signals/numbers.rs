@@ -31,9 +31,9 @@ pub fn is_about_signals(number: c_long) -> bool {
 #[inline(never)] // Its sets must not weigh on the stacks of others.
 pub fn make(number: c_long, mut words: Words, call: Doing<Words, isize>) -> isize {
     let [a, b, c, d, e, f] = words;
-    let form: &dyn Fn(SignalSet) -> SignalSet = match number {
-        libc::SYS_rt_sigprocmask => &|program| stand_in::change_form(a as c_int, program),
-        _ => &stand_in::kernel_form,
+    let form = |program: SignalSet| match number {
+        libc::SYS_rt_sigprocmask => stand_in::change_form(a as c_int, program),
+        _ => stand_in::kernel_form(program),
     };
     // Where the set is, its size, and which word tells where.
     let (set, size, word) = match number {
