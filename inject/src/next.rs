@@ -29,12 +29,14 @@ const VERSION: &CStr = c"GLIBC_2.34";
 /// glibc 2.34 and 2.35 give the first (bug 14932): a `realpath` that has no room of its own, a `posix_spawn` that has scripts
 /// run by sh, timers whose names are numbers.
 #[cfg(target_arch = "x86_64")]
-const CHANGED: [(u32, [u8; 12]); 6] = [
+const CHANGED: [(u32, [u8; 12]); 8] = [
     (hash(c"realpath"), *b"GLIBC_2.3\0\0\0"),
     (hash(c"posix_spawn"), *b"GLIBC_2.15\0\0"),
     (hash(c"posix_spawnp"), *b"GLIBC_2.15\0\0"),
     (hash(c"lio_listio"), *b"GLIBC_2.4\0\0\0"),
     (hash(c"timer_create"), *b"GLIBC_2.34\0\0"),
+    (hash(c"timer_settime"), *b"GLIBC_2.34\0\0"),
+    (hash(c"timer_gettime"), *b"GLIBC_2.34\0\0"),
     (hash(c"lio_listio64"), *b"GLIBC_2.4\0\0\0"),
 ];
 
@@ -289,6 +291,8 @@ mod tests {
             (c"posix_spawnp", libc::posix_spawnp as *const () as *mut c_void),
             (c"lio_listio", libc::lio_listio as *const () as *mut c_void),
             (c"timer_create", libc::timer_create as *const () as *mut c_void),
+            (c"timer_settime", libc::timer_settime as *const () as *mut c_void),
+            (c"timer_gettime", libc::timer_gettime as *const () as *mut c_void),
         ];
         for (name, linked) in changed {
             let linked = NonNull::new(linked);

@@ -128,6 +128,34 @@ one_buffer! {
     fn mq_timedreceive(queue: c_int, ; buffer: *mut c_void, length ;, priority: *mut c_uint, until: *const libc::timespec) -> isize;
 }
 
+interpose! {
+    /// arc4random_buf(3), which ends the program where the kernel refuses its buffer. Where libc has none (before glibc 2.36), a
+    /// program may take this one for it.
+    fn arc4random_buf(buffer: *mut c_void, length: usize) -> (); missing fill(buffer, length); |next| {
+        let call = move || {
+            // SAFETY: the program's own call.
+            unsafe { next(buffer, length) };
+            0
+        };
+        with_buffer(buffer, length, call);
+    }
+}
+
+/// Does without libc what arc4random_buf(3) does.
+#[cold]
+#[inline(never)]
+fn fill(buffer: *mut c_void, length: usize) {
+    let mut done = 0;
+    while done < length {
+        // SAFETY: what is left of the program's own buffer.
+        match unsafe { getrandom(buffer.wrapping_byte_add(done), length - done, 0) } {
+            got @ 0.. => done += got as usize,
+            // SAFETY: as libc does where it has no random numbers.
+            _ => unsafe { libc::abort() },
+        }
+    }
+}
+
 /// Calls with one message of System V: its type is a word before its text, whose length is told.
 macro_rules! typed_message {
     ($($(#[$doc:meta])* fn $name:ident($message:ident: $message_type:ty $(, $kind:ident)?) -> $result:ty;)*) => {$(

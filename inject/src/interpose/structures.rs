@@ -154,4 +154,34 @@ by_words! {
     fn clock_getres(clock: c_int, resolution: *mut c_void) -> c_int;
     /// times(2). Its answer is a number of 64 bits that may end as -1 does: as a pointer's, all of it counts.
     fn times(times: *mut c_void) -> *mut c_void;
+    /// timer_settime(2).
+    fn timer_settime(timer: usize, flags: c_int, new: *const c_void, old: *mut c_void) -> c_int;
+    /// timer_gettime(2).
+    fn timer_gettime(timer: usize, value: *mut c_void) -> c_int;
+    /// copy_file_range(2).
+    fn copy_file_range(from: c_int, at: *mut i64, to: c_int, place: *mut i64, length: usize, flags: c_uint) -> isize;
+    /// splice(2).
+    fn splice(from: c_int, at: *mut i64, to: c_int, place: *mut i64, length: usize, flags: c_uint) -> isize;
+    /// signalfd(2).
+    fn signalfd(file: c_int, signals: *const c_void, flags: c_int) -> c_int;
+    /// sigpending(2).
+    fn sigpending(signals: *mut c_void) -> c_int;
+    /// sigwait(3). It answers with an error number.
+    fn sigwait(signals: *const c_void, signal: *mut c_int) -> c_int;
+    /// shmctl(2).
+    fn shmctl(segment: c_int, operation: c_int, told: *mut c_void) -> c_int;
+    /// msgctl(2).
+    fn msgctl(queue: c_int, operation: c_int, told: *mut c_void) -> c_int;
+    /// semctl(2). What does not come with it is left unread.
+    fn semctl(set: c_int, number: c_int, operation: c_int, argument: *mut c_void) -> c_int;
+    /// mq_getattr(3).
+    fn mq_getattr(queue: c_int, told: *mut c_void) -> c_int;
+    /// mq_setattr(3).
+    fn mq_setattr(queue: c_int, new: *const c_void, old: *mut c_void) -> c_int;
+    /// sched_rr_get_interval(2).
+    fn sched_rr_get_interval(thread: c_int, interval: *mut c_void) -> c_int;
+    /// pthread_setschedparam(3). It answers with an error number, as does the next.
+    fn pthread_setschedparam(thread: usize, policy: c_int, priority: *const c_void) -> c_int;
+    /// pthread_getname_np(3).
+    fn pthread_getname_np(thread: usize, name: *mut c_char, length: usize) -> c_int;
 }

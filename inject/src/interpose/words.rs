@@ -45,8 +45,12 @@ impl Answer for *mut c_void {
 /// Makes the call that `next` stands for, with these words.
 #[inline(always)]
 pub fn pass<R: Answer, const COUNT: usize>(next: &'static Next, given: [usize; COUNT]) -> R {
-    const { assert!(COUNT < 6, "five words and `next` go in registers: a function for each call is then but a few moves") };
+    const { assert!(COUNT <= 6, "no call takes more") };
     let word = |at: usize| given.get(at).copied().unwrap_or(0);
+    if COUNT == 6 {
+        return R::of(make(next, &core::array::from_fn(word), R::FAILURE));
+    }
+    // Five words and `next` go in registers: a function for each call is then but a few moves.
     let make = if R::FAILURE == 0 { or_null } else { or_minus_one };
     R::of(make(word(0), word(1), word(2), word(3), word(4), next))
 }
@@ -82,7 +86,7 @@ pub fn make(next: &Next, words: &Words, failure: isize) -> isize {
     }
 }
 
-/// Calls with at most five integers and pointers, and nothing else.
+/// Calls with at most six integers and pointers, and nothing else.
 #[macro_export]
 macro_rules! by_words {
     ($($(#[$doc:meta])* fn $name:ident($($word:ident: $type:ty),*) -> $result:ty;)*) => {$(
