@@ -153,6 +153,4 @@ by_words! {
     fn lutimes(path: *const c_char, times: *const c_void) -> c_int;
     /// ftok(3).
     fn ftok(path: *const c_char, project: c_int) -> c_int;
-    /// pathconf(3).
-    fn pathconf(path: *const c_char, name: c_int) -> isize;
 }

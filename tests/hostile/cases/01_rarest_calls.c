@@ -123,8 +123,7 @@ static void files(void)
 	expect("mknodat", mknodat(AT_FDCWD, (void *)put("a fifo", 7), S_IFIFO | 0600, 0), 0);
 	expect("lutimes", lutimes((void *)put("a fifo", 7), (void *)put(times, sizeof times)), 0);
 	expect("stat", stat("a fifo", &status), 0), expect("time", status.st_mtime, 2);
-	expect("ftok", ftok((void *)put("a fifo", 7), 5), ftok("a fifo", 5));
-	expect("pathconf", pathconf((void *)put("a fifo", 7), _PC_NAME_MAX), pathconf("a fifo", _PC_NAME_MAX));
+	expect("ftok", ftok((void *)put(".", 2), 5), ftok(".", 5));
 	close(one), close(two), close(ends[0]), close(ends[1]);
 }
 
