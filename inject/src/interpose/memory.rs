@@ -68,6 +68,13 @@ pub fn advise(address: *const c_void, length: usize, number: c_int, call: impl F
     if concerns_us { advise_armed(start, end, number, Doing::by(&move |()| call())) } else { call() }
 }
 
+/// madvise(2) by number, which is rarer: the look that others share will do.
+pub fn advise_by_number(address: *const c_void, length: usize, number: c_int, call: Doing<(), c_int>) -> c_int {
+    let (start, end) = (address as usize, (address as usize).saturating_add(length));
+    let concerns_us = registry::could_overlap(start, end) && (is_changing(number) || registry::overlaps(start, end));
+    if concerns_us { advise_armed(start, end, number, call) } else { call.with(()) }
+}
+
 #[cold]
 #[inline(never)] // One copy is enough for all who call this.
 fn advise_armed(start: usize, end: usize, number: c_int, call: Doing<(), c_int>) -> c_int {

@@ -5,7 +5,7 @@
 use super::advice::{advise_file, read_ahead};
 use super::buffers::with;
 use super::limits::forbids_calls;
-use super::memory::{Change, advise, advise_process, attach, change, map};
+use super::memory::{Change, advise_by_number, advise_process, attach, change, map};
 use super::programs::execute_target;
 use super::signals::numbers::{self, is_about_signals};
 use super::signals::stacks::look_at_stack;
@@ -287,7 +287,9 @@ unsafe extern "C" fn concerned(
             | libc::SYS_mseal
             | libc::SYS_remap_file_pages => change(Change::Other, address, length, call),
             libc::SYS_mlockall => change(Change::Other, core::ptr::null(), usize::MAX, call),
-            libc::SYS_madvise => advise(address, length, c as c_int, move || call() as c_int) as isize,
+            libc::SYS_madvise => {
+                advise_by_number(address, length, c as c_int, Doing::by(&move |()| call() as c_int)) as isize
+            }
             libc::SYS_process_madvise => advise_process(d as c_int, call),
             libc::SYS_shmat => attach(b as *const c_void, c as c_int, call),
             libc::SYS_fadvise64 => advise_file(a as c_int, b, c, d as c_int, || call() as c_int) as isize,
