@@ -2,7 +2,7 @@
  * program asks for its limits, its use of the machine, its processors and its clocks, or sets them, timers, offsets of files,
  * signals that it waits for, what is told of queues and segments, and random bytes.
  * @own-data
- * @counter lifted_for_calls 45 */
+ * @counter lifted_for_calls 40 */
 #include "closed_places.h"
 #include <dlfcn.h>
 #include <mqueue.h>
@@ -26,21 +26,21 @@ static void limits(void)
 {
 	struct rlimit limit, *there;
 	struct rlimit64 limit64, *there64;
-	if (getrlimit(RLIMIT_SIGPENDING, &limit))
+	if (getrlimit(RLIMIT_RTTIME, &limit))
 		fail("getrlimit");
-	expect("getrlimit", getrlimit(RLIMIT_SIGPENDING, there = (void *)room()), 0), expect("limit", memcmp(there, &limit, sizeof limit), 0);
+	expect("getrlimit", getrlimit(RLIMIT_RTTIME, there = (void *)room()), 0), expect("limit", memcmp(there, &limit, sizeof limit), 0);
 	limit.rlim_cur = 30;
-	expect("setrlimit", setrlimit(RLIMIT_SIGPENDING, (void *)put(&limit, sizeof limit)), 0);
-	expect("getrlimit64", getrlimit64(RLIMIT_SIGPENDING, there64 = (void *)room()), 0), expect("limit", there64->rlim_cur, 30);
+	expect("setrlimit", setrlimit(RLIMIT_RTTIME, (void *)put(&limit, sizeof limit)), 0);
+	expect("getrlimit64", getrlimit64(RLIMIT_RTTIME, there64 = (void *)room()), 0), expect("limit", there64->rlim_cur, 30);
 	limit64 = *there64, limit64.rlim_cur = 20;
-	expect("setrlimit64", setrlimit64(RLIMIT_SIGPENDING, (void *)put(&limit64, sizeof limit64)), 0);
+	expect("setrlimit64", setrlimit64(RLIMIT_RTTIME, (void *)put(&limit64, sizeof limit64)), 0);
 	limit.rlim_cur = 10;
 	there = (void *)room();
-	expect("prlimit", prlimit(0, RLIMIT_SIGPENDING, (void *)put(&limit, sizeof limit), there), 0), expect("old", there->rlim_cur, 20);
+	expect("prlimit", prlimit(0, RLIMIT_RTTIME, (void *)put(&limit, sizeof limit), there), 0), expect("old", there->rlim_cur, 20);
 	limit64.rlim_cur = 5;
 	there64 = (void *)room();
-	expect("prlimit64", prlimit64(0, RLIMIT_SIGPENDING, (void *)put(&limit64, sizeof limit64), there64), 0), expect("old", there64->rlim_cur, 10);
-	expect("getrlimit", getrlimit(RLIMIT_SIGPENDING, &limit), 0), expect("limit", limit.rlim_cur, 5);
+	expect("prlimit64", prlimit64(0, RLIMIT_RTTIME, (void *)put(&limit64, sizeof limit64), there64), 0), expect("old", there64->rlim_cur, 10);
+	expect("getrlimit", getrlimit(RLIMIT_RTTIME, &limit), 0), expect("limit", limit.rlim_cur, 5);
 }
 
 static void usage(void)
