@@ -24,7 +24,10 @@ pub const RULES: &[Rule] = &[
         "buffers-stay-closed",
         &[("hostile", "01_write_from_mapping.c"), ("hostile", "01_stdio.c"), ("hostile", "02_receive_into_mapping.c")],
     ),
-    rule("words-not-looked-at", &[("hostile", "01_paths.c"), ("hostile", "01_rarer_calls.c")]),
+    rule(
+        "words-not-looked-at",
+        &[("hostile", "01_paths.c"), ("hostile", "01_rarer_calls.c"), ("hostile", "01_rarest_calls.c")],
+    ),
     rule("no-pins", &[("hostile", "01_calls_while_others_rearm.c")]),
     rule("efault-not-retried", &[("hostile", "01_forked_during_a_call.c")]),
     rule("calls-unwatched", &[("hostile", "01_mapped_over_a_waiting_call.c")]),
