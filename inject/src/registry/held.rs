@@ -1,8 +1,8 @@
 //! A mapping in use: held against unmapping, and by one thread at a time its curtain changed.
 
-use super::{Entry, brief};
 use super::lifecycle::Turns;
 use super::said::Said;
+use super::{Entry, brief};
 use crate::curtain::{Curtain, Span};
 use crate::populating::Trial;
 use crate::sys;

@@ -160,13 +160,17 @@ impl Stride {
         let nearest = (ahead / self.period).round();
         let deviation = at as i64 - (self.anchor as f64 + nearest * self.period).floor() as i64;
         let records = nearest.abs() as u64;
-        let room = (self.period as u64).saturating_sub(self.high) / 2;
-        let tolerance = (8 * PAGE).max(self.period() / 16).max(self.spread(records as i64).1).min(room.max(PAGE));
-        if deviation.unsigned_abs() <= tolerance {
+        if deviation.unsigned_abs() <= self.tolerance(records as i64) {
             return Place::Start { records, deviation };
         }
         let within = ahead.rem_euclid(self.period) as u64;
         if within < self.high + self.spread(records as i64).1 { Place::Inside } else { Place::Gap }
+    }
+
+    /// Bytes from where a record is expected, so many ahead, to where one may begin: at most half a gap.
+    fn tolerance(&self, records: i64) -> u64 {
+        let room = (self.period as u64).saturating_sub(self.high) / 2;
+        (8 * PAGE).max(self.period() / 16).max(self.spread(records).1).min(room.max(PAGE))
     }
 
     /// Whether a record that begins here is in the extents as a whole, or as far as these reach in `part`.
@@ -212,7 +216,8 @@ impl Stride {
     /// The same within the first gap behind `from`, where only a reader trips that leaves nothing out; none if `from` lies in a
     /// gap itself, and so tells.
     pub fn probe_gap(&self, from: u64) -> Option<Probe> {
-        let length = (self.high + self.period()) / 2 / PAGE * PAGE;
+        // What lies nearer to the next record may be taken for its start.
+        let length = (self.high + self.period().saturating_sub(self.tolerance(1))) / 2 / PAGE * PAGE;
         if self.is_backward || length <= self.high || self.place(from) == Place::Gap {
             return None;
         }

@@ -45,7 +45,7 @@ const ORDERS: [(usize, usize); 8] =
     [(196, 49), (98, 49), (392, 49), (256, 64), (256, 128), (1024, 256), (400, 100), (400, 200)];
 
 /// A reader that begins to leave something out is learned anew at its third checkpoint left out. Until then two windows are
-/// fetched at most, and it waits for a few records.
+/// fetched at most, and some of the next, and it waits for a few records.
 #[test]
 fn a_reader_that_begins_to_skip_is_noticed() {
     for (place, (period, record)) in PLACES.into_iter().flat_map(|place| ORDERS.map(|order| (place, order))) {
@@ -55,7 +55,7 @@ fn a_reader_that_begins_to_skip_is_noticed() {
         let (fetched, time) = cost(&mut machine, order);
         let (vain, waited) = (fetched - bytes / MIB, waited(time, bytes));
         assert!(
-            vain <= 2 * WINDOW && waited < 0.8,
+            vain <= 2 * WINDOW + WINDOW / 8 && waited < 0.9,
             "{record} of {period} at {place}: {vain} MiB in vain, {waited:.2} s"
         );
     }

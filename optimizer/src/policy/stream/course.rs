@@ -3,7 +3,7 @@
 use super::learning::{Learning, Step};
 use super::turns::MadeUp;
 use super::{Decision, StreamId, Streams};
-use crate::policy::storage::{Pace, Storage};
+use crate::policy::storage::{Pace, SMALLEST_DISTANCE, Storage};
 use crate::policy::stride::{Asked, Place, Probe, Starts, Stride};
 use crate::policy::window::Windows;
 use precache_contract::{PAGE, STEP, STEPS};
@@ -193,7 +193,8 @@ impl Streams {
         let is_random = self.advised.is_random(self.plan.offset(position));
         // The end of what a fault opens where the handler knows no order, at present or no longer.
         let is_step = self.streams[index].last.abs_diff(position) <= STEP && self.past_grid(position, STEP) == 0;
-        let (mut is_lost, mut leaves_nothing_out) = (false, false);
+        let is_on_grid = self.past_grid(position, SMALLEST_DISTANCE) == 0;
+        let (mut is_lost, mut leaves_nothing_out, mut is_doubtful) = (false, false, false);
         let stops = self.streams[index].stops(self.plan.length());
         let stream = &mut self.streams[index];
         let ahead = stream.last.abs_diff(position);
@@ -220,6 +221,7 @@ impl Streams {
                     *misses = 0;
                 } else if !is_in_place && ahead > STEP {
                     *misses += 1;
+                    is_doubtful = *misses == 1 && stream.spread == 0 && is_on_grid;
                 }
                 is_lost = *misses >= if stream.spread > 0 { MISSES_IN_TURNS } else { MISSES };
             }
@@ -290,6 +292,9 @@ impl Streams {
             (stream.course, stream.windows) = (Course::FORWARD, Some(windows));
         } else if is_lost {
             self.learn_anew(index, position, decision);
+            self.close_up = CLOSE_UP;
+        } else if is_doubtful {
+            // Where records begin at checkpoints, these would not show for long that it leaves something out.
             self.close_up = CLOSE_UP;
         }
     }

@@ -89,10 +89,10 @@ impl Streams {
                     let next_grid = probe.at + self.distance - self.past_grid(probe.at, self.distance);
                     thresholds.chain([next_grid]).any(|checkpoint| probe.is_disturbed_by(checkpoint))
                 };
-                let next = match stride.is_vague() {
-                    true => stride.probe(stop).filter(|probe| !is_disturbed(probe)),
-                    false => stride.probe_gap(stop),
-                };
+                let length = stride.probe(stop).filter(|probe| !is_disturbed(probe));
+                // How long they are to the page, small records that begin where checkpoints do never tell.
+                let is_known = !stride.is_vague() || stride.longest() <= STEP;
+                let next = length.or_else(|| stride.probe_gap(stop).filter(|_| is_known));
                 if let Course::Strided { probe, .. } = &mut self.streams[index].course {
                     *probe = next;
                     self.has_new_probe = true;

@@ -39,6 +39,16 @@ proptest! {
         prop_assert_eq!(parts.len(), whole.len());
     }
 
+    /// Where it is asked whether anything of a gap is read, no record is taken to begin.
+    #[test]
+    fn what_is_asked_in_a_gap_lies_in_one(period in 3u64..3000, length in 1u64..3000, from in 1000u64..4000) {
+        let stride = Stride::new(1000 * PAGE, (period * PAGE) as i64, length.min(period - 1) * PAGE..length.min(period - 1) * PAGE);
+        if let Some(probe) = stride.probe_gap(from * PAGE) {
+            prop_assert!(probe.at > from * PAGE);
+            prop_assert_eq!(stride.place(probe.at), Place::Gap, "{:?}", probe);
+        }
+    }
+
     /// Whatever the records do within bounds, what is read of the next few is fetched.
     #[test]
     fn wandering_records_are_followed(shifts in prop::collection::vec(prop_oneof![8 => Just(0i64), 1 => 1i64..3, 1 => -1i64..0], 200)) {
