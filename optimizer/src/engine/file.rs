@@ -259,6 +259,11 @@ impl FileRecord {
     pub fn engines(&self) -> Vec<(&'static str, u64)> {
         self.filling.shares()
     }
+
+    /// The engine that was asked for, if it does not work on this file.
+    pub fn unmet_engine(&self) -> Option<&'static str> {
+        self.filling.unmet().map(Way::name)
+    }
 }
 
 /// `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb`, in bytes.

@@ -73,6 +73,11 @@ impl Filling {
         self.wanted == Some(engine)
     }
 
+    /// The engine that was asked for, if it does not work here.
+    pub fn unmet(&self) -> Option<Way> {
+        self.wanted.filter(|&way| self.choice().has_failed(self.index(way)))
+    }
+
     /// What its trials have found, once they are over; nothing if it was told already.
     pub fn settled(&self) -> Option<Settled> {
         let choice = self.has_news.swap(false, Relaxed).then(|| self.choice().for_another())??;

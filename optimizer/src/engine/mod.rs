@@ -25,7 +25,7 @@ pub use lanes::Lane;
 pub use mount::mount_number;
 pub use pool::{Pool, Seat, Wish};
 pub use sent::SentFile;
-pub use ways::Way;
+pub use ways::{Way, is_populating_known};
 
 use std::io;
 use std::ops::Range;

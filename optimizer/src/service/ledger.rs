@@ -124,6 +124,10 @@ impl KnownFile {
             (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
             (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
         };
+        let decision = match file.unmet_engine() {
+            Some(engine) => format!("{decision}; --engine {engine} does not work on this file"),
+            None => decision,
+        };
         let decision = match file.failures.left() {
             Some((left, first)) if file.failures.lasting().is_none() => {
                 format!(

@@ -3,8 +3,9 @@
 use super::ledger::Ledger;
 use super::lookout::Lookout;
 use super::reader::Reader;
+use crate::engine::is_populating_known;
 use crate::link::message::{Answer, Request};
-use crate::options::RunOptions;
+use crate::options::{Populate, RunOptions};
 use crate::report::{FileReport, LockReport, ReaderReport, Refused, SessionReport};
 use precache_contract::VERSION;
 use precache_contract::segment::Refusal;
@@ -41,6 +42,10 @@ impl Session {
             ledger.note_trouble(
                 "the optimizer died, and another went on: what the first one did is not in the report".into(),
             );
+        }
+        if options.populate == Populate::On && !is_populating_known() {
+            ledger
+                .note_trouble("--populate on: this kernel maps no pages ahead (MADV_POPULATE_READ, Linux 5.14)".into());
         }
         Self {
             options,

@@ -12,6 +12,7 @@ use crossbeam::channel::Receiver;
 use precache_contract::ring::What;
 use precache_contract::segment::Method;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, Weak};
 
 /// Progress of mappings that have not been announced yet is kept for them, up to so much.
@@ -100,8 +101,11 @@ impl Worker {
                             feeder.advise(advice, part, &source);
                         }
                     },
-                    None if early.len() < EARLY && source.is_mapped(progress.mapping) => early.push(progress),
-                    None => {}
+                    None if !source.is_mapped(progress.mapping) => {}
+                    None if early.len() < EARLY => early.push(progress),
+                    None => {
+                        self.shared.counters().lost.fetch_add(1, Relaxed);
+                    }
                 }
             }
             self.keep_count(&feeders);

@@ -46,3 +46,16 @@ fn what_was_found_is_for_files_that_have_not_begun() {
     asked.begin_with(&settled);
     assert_eq!(asked.next(), Way::Read);
 }
+
+#[test]
+fn that_what_was_asked_for_does_not_work_is_told() {
+    let asked = filling(Some(Way::Ring));
+    fill(&asked, 10);
+    assert_eq!(asked.unmet(), None);
+    for _ in 0..20 {
+        asked.ask(Way::Ring);
+        asked.miss(Way::Ring, true, Duration::ZERO);
+    }
+    assert_eq!((asked.unmet(), asked.next()), (Some(Way::Ring), Way::Read));
+    assert_eq!(filling(None).unmet(), None);
+}

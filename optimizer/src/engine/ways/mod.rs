@@ -13,6 +13,8 @@ use crate::policy::choice::Contender;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
+pub use self::populate::is_known as is_populating_known;
+
 /// Names an engine. The order is that of the trials: what costs less besides time comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

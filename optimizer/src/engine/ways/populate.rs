@@ -12,6 +12,12 @@ use nix::errno::Errno;
 use precache_contract::PAGE;
 use std::ops::Range;
 
+/// Whether the kernel knows the advice.
+pub fn is_known() -> bool {
+    // SAFETY: advice on nothing; of what it does not know the kernel says so all the same (`do_madvise` in mm/madvise.c).
+    unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_POPULATE_READ) == 0 }
+}
+
 #[derive(Default)]
 pub struct Populate;
 
