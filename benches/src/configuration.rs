@@ -41,6 +41,9 @@ impl Configuration {
     pub const PAPER: [Self; 4] = [Self::Baseline, Self::PrefetchOff, Self::PrefetchOn, Self::Warm];
     pub const PEERS: [Self; 5] = [Self::PlainMap, Self::Sequential, Self::Vmtouch, Self::Cat, Self::ReadAhead];
 
+    /// Those of them that any reader can be run beside or after, whatever it reads.
+    pub const PEERS_OF_ANY: [Self; 3] = [Self::Vmtouch, Self::Cat, Self::ReadAhead];
+
     /// Whether it is what one could do instead, the plain reader included.
     pub fn is_peer(self) -> bool {
         self == Self::Baseline || Self::PEERS.contains(&self)
@@ -74,6 +77,11 @@ impl Configuration {
 
     /// Prepares the cache and runs the reader once, in this way.
     pub fn run(self, bench: &Bench, storage: &Storage) -> anyhow::Result<Measurement> {
+        self.run_reading(&[], bench, storage)
+    }
+
+    /// The same of a reader that reads in this pattern.
+    pub fn run_reading(self, pattern: &[&str], bench: &Bench, storage: &Storage) -> anyhow::Result<Measurement> {
         let _memory = match self {
             Self::Warm => storage.make_warm().map(|()| None)?,
             _ => Some(storage.make_cold()?),
@@ -82,12 +90,12 @@ impl Configuration {
             Self::ReadAhead => Some(ReadAhead::set(RAISED_KILOBYTES, storage.folder())?),
             _ => None,
         };
-        self.launch(bench, storage).run(bench, storage)
+        self.launch(pattern, bench, storage).run(bench, storage)
     }
 
-    fn launch(self, bench: &Bench, storage: &Storage) -> Launch {
+    fn launch(self, pattern: &[&str], bench: &Bench, storage: &Storage) -> Launch {
         let file = OsString::from(storage.file());
-        let reader = Launch::new(lmdb_reader(bench, storage, &[]));
+        let reader = Launch::new(lmdb_reader(bench, storage, pattern));
         let map = |arguments: &[&str]| Launch::new(map_reader(bench, storage, arguments));
         match self {
             Self::Baseline | Self::Warm | Self::ReadAhead => reader,

@@ -27,6 +27,9 @@ const WINDOWS: u64 = 100 << 20;
 /// What reader, supervisor and optimizer may need for themselves; what they do need is measured.
 const PROCESSES: u64 = 32 << 20;
 
+/// Of so many runs the middle one counts: one may meet a machine that is busy elsewhere.
+const RUNS: usize = 3;
+
 /// Smaller data would be dwarfed by the windows.
 const LEAST: u64 = 1 << 30;
 
@@ -65,20 +68,30 @@ fn judge(
     let limit = (size as f64 / DATASET) as u64 + WINDOWS + PROCESSES;
     let reader = Launch::new(reader);
     let plain = Cycle::run(bench, storage, &reader, limit, |_, _| Ok(()))?;
-    let ours = Cycle::run(bench, storage, &reader.under_precache(&[]), limit, |_, _| Ok(()))?;
-    if ours.run.output != plain.run.output {
-        return Err(WrongOutput::new(&ours.run.output, &plain.run.output).into());
+    let reader = reader.under_precache(&[]);
+    let mut runs = Vec::new();
+    for _ in 0..RUNS {
+        let ours = Cycle::run(bench, storage, &reader, limit, |_, _| Ok(()))?;
+        if ours.run.output != plain.run.output {
+            return Err(WrongOutput::new(&ours.run.output, &plain.run.output).into());
+        }
+        runs.push(ours);
     }
+    runs.sort_by(|one, other| one.mean_of_later_epochs().total_cmp(&other.mean_of_later_epochs()));
+    let share_of = |run: &Cycle| run.mean_of_later_epochs() / size as f64;
+    let all: Vec<String> = runs.iter().map(|run| format!("{:.3}", share_of(run))).collect();
+    let ours = &runs[RUNS / 2];
 
     let budget = (limit - WINDOWS).saturating_sub(ours.anonymous);
     let allowed = BAR * (1.0 - budget as f64 / size as f64).max(0.0);
-    let share = ours.mean_of_later_epochs() / size as f64;
+    let share = share_of(ours);
     let measured = format!(
-        "{share:.3}, allowed {allowed:.3}, of {} with a budget of {} (epochs: {}), plain {:.3}; {} in all, plain {}",
+        "{share:.3} (runs: {}), allowed {allowed:.3}, of {} with a budget of {} (epochs: {}), plain {:.3}; {} in all, plain {}",
+        all.join(", "),
         mebibytes(size),
         mebibytes(budget),
         ours.describe(),
-        plain.mean_of_later_epochs() / size as f64,
+        share_of(&plain),
         seconds(ours.run.seconds),
         seconds(plain.run.seconds),
     );

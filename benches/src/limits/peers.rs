@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 
-use super::{Case, DEPENDENT};
+use super::{Case, DEPENDENT, skipping};
 use crate::bandwidth::Limit;
 use crate::bench::Bench;
 use crate::configuration::Configuration;
@@ -18,18 +18,30 @@ const NEAR: f64 = 1.05;
 /// Of the best peer's time in the first round: who takes longer is not the best, and does not run again.
 const RIVAL: f64 = 1.5;
 
+/// What all of them read, and where from.
+#[derive(Clone, Copy)]
+struct Race {
+    kind: Kind,
+    pattern: &'static [&'static str],
+    peers: &'static [Configuration],
+}
+
 pub fn cases() -> Vec<Case> {
-    let case = |kind: Kind| {
+    let sequential = |kind: Kind| {
         let name = match kind {
             Kind::Local => "peers-local",
             Kind::RemoteSsd => "peers-remote-ssd",
             Kind::RemoteHdd => "peers-remote-hdd",
         };
+        let race = Race { kind, pattern: &[], peers: &Configuration::PEERS };
         Case::new(name, format!("peers, sequential, cold, {}", kind.label()), move |bench, subject| {
-            judge(bench, subject, kind)
+            judge(bench, subject, race)
         })
     };
-    Kind::ALL.map(case).into()
+    let race = Race { kind: Kind::RemoteSsd, pattern: &skipping::PATTERN, peers: &Configuration::PEERS_OF_ANY };
+    let subject = format!("peers, 1 of 4 records, cold, {}", race.kind.label());
+    let skipping = Case::new("peers-skipping", subject, move |bench, subject| judge(bench, subject, race));
+    Kind::ALL.into_iter().map(sequential).chain([skipping]).collect()
 }
 
 /// What takes precache some seconds, and peers up to ten times as long.
@@ -41,16 +53,20 @@ fn size(bench: &Bench, kind: Kind) -> u64 {
     }
 }
 
-fn judge(bench: &Bench, subject: &str, kind: Kind) -> anyhow::Result<Vec<Bar>> {
+fn judge(bench: &Bench, subject: &str, Race { kind, pattern, peers }: Race) -> anyhow::Result<Vec<Bar>> {
     let storage = bench.storage(kind, size(bench, kind))?;
     let latency = kind.slow().map(|slow| slow.latency).unwrap_or_default();
     let limit = Limit::measure(&storage, latency, DEPENDENT)?;
-    let all = [&[Configuration::PrefetchOn, Configuration::Warm, Configuration::Baseline][..], &Configuration::PEERS]
-        .concat();
+    let all = [&[Configuration::PrefetchOn, Configuration::Warm, Configuration::Baseline][..], peers].concat();
     let (can, cannot): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.obstacle(&storage).is_none());
     let mut runs: Vec<(Configuration, Vec<f64>)> = can.into_iter().map(|one| (one, Vec::new())).collect();
+    let mut bytes = 0;
     for (configuration, times) in &mut runs {
-        times.push(configuration.run(bench, &storage)?.seconds);
+        let run = configuration.run_reading(pattern, bench, &storage)?;
+        if *configuration == Configuration::PrefetchOn {
+            bytes = run.field("bytes").context("the reader does not say what it read")?.parse()?;
+        }
+        times.push(run.seconds);
     }
     let first = |(_, times): &(Configuration, Vec<f64>)| times.first().copied().unwrap_or(f64::INFINITY);
     let best = runs.iter().filter(|(one, _)| one.is_peer()).map(first).fold(f64::INFINITY, f64::min);
@@ -58,14 +74,13 @@ fn judge(bench: &Bench, subject: &str, kind: Kind) -> anyhow::Result<Vec<Bar>> {
         runs.into_iter().partition(|run| !run.0.is_peer() || first(run) <= best * RIVAL);
     for _ in bench.count(bench.settings.repetitions).pairs() {
         for (configuration, times) in &mut rivals {
-            times.push(configuration.run(bench, &storage)?.seconds);
+            times.push(configuration.run_reading(pattern, bench, &storage)?.seconds);
         }
     }
     let times =
         |wanted| rivals.iter().find(|(one, _)| *one == wanted).map(|(_, times)| times.as_slice()).unwrap_or(&[]);
     let median = |times: &[f64]| Spread::of(times.iter().copied()).map_or(f64::NAN, |spread| spread.median);
     let ours = times(Configuration::PrefetchOn);
-    let bytes = storage.file_size()?;
     let limits: Vec<f64> = times(Configuration::Warm).iter().map(|warm| limit.seconds(bytes, *warm)).collect();
 
     let mut peers: Vec<(Configuration, &[f64])> =
