@@ -260,7 +260,7 @@ impl FileRecord {
         self.filling.shares()
     }
 
-    /// The engine that was asked for, if it does not work on this file.
+    /// The engine that was asked for, if it has no effect on this file.
     pub fn unmet_engine(&self) -> Option<&'static str> {
         self.filling.unmet().map(Way::name)
     }

@@ -73,9 +73,10 @@ impl Filling {
         self.wanted == Some(engine)
     }
 
-    /// The engine that was asked for, if it does not work here.
+    /// The engine that was asked for, if most came in by another, for it has no effect here.
     pub fn unmet(&self) -> Option<Way> {
-        self.wanted.filter(|&way| self.choice().has_failed(self.index(way)))
+        let shares = self.shares();
+        self.wanted.filter(|way| shares.first().is_some_and(|&(most, _)| most != way.name()))
     }
 
     /// What its trials have found, once they are over; nothing if it was told already.

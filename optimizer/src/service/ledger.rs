@@ -125,7 +125,7 @@ impl KnownFile {
             (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
         };
         let decision = match file.unmet_engine() {
-            Some(engine) => format!("{decision}; --engine {engine} does not work on this file"),
+            Some(engine) => format!("{decision}; --engine {engine} has no effect on it"),
             None => decision,
         };
         let decision = match file.failures.left() {

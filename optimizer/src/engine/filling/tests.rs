@@ -48,14 +48,15 @@ fn what_was_found_is_for_files_that_have_not_begun() {
 }
 
 #[test]
-fn that_what_was_asked_for_does_not_work_is_told() {
+fn that_what_was_asked_for_has_no_effect_is_told() {
     let asked = filling(Some(Way::Ring));
-    fill(&asked, 10);
     assert_eq!(asked.unmet(), None);
-    for _ in 0..20 {
-        asked.ask(Way::Ring);
-        asked.miss(Way::Ring, true, Duration::ZERO);
-    }
-    assert_eq!((asked.unmet(), asked.next()), (Some(Way::Ring), Way::Read));
-    assert_eq!(filling(None).unmet(), None);
+    asked.bring(Way::Ring, 2 * CHUNK);
+    asked.bring(Way::Read, CHUNK);
+    assert_eq!(asked.unmet(), None);
+    asked.bring(Way::Read, 2 * CHUNK);
+    assert_eq!(asked.unmet(), Some(Way::Ring));
+    let any = filling(None);
+    any.bring(Way::Read, CHUNK);
+    assert_eq!(any.unmet(), None);
 }
