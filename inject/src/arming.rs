@@ -130,10 +130,15 @@ fn arm(
         drop(let_go(what.start, length, None));
         return Err(Refusal::Changed);
     }
+    if cfg!(feature = "sabotage-armed-after-letting-go") {
+        // For as long as another thread takes to map something in its place.
+        (0..1000).for_each(|_| sys::yield_now());
+    }
     let mut turn = held.wait_turn();
     // What another thread has found meanwhile it has told before it looked what there was to let go of; from here on it
-    // waits for this turn, unless that lasts too long.
-    let mut armed = why_not();
+    // waits for this turn, unless that lasts too long. And if it has let go of this mapping already, nobody would open it again.
+    let was_let_go = turn.curtain().is_lifted() && !cfg!(feature = "sabotage-armed-after-letting-go");
+    let mut armed = if was_let_go { Err(Refusal::Changed) } else { why_not() };
     if armed.is_ok() {
         if what.method == Method::Guard && !protect::guards_work(&held) {
             turn.do_without_guards();

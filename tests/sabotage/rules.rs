@@ -60,6 +60,7 @@ pub const RULES: &[Rule] = &[
     rule("raw-handler-unnoticed", &[("hostile", "13_raw_handler_after.c")]),
     // Memory.
     rule("mapped-twice", &[("hostile", "18_mapped_by_two_threads.sh")]),
+    rule("armed-after-letting-go", &[("hostile", "18_mapped_by_two_threads.sh")]),
     rule("munmap-unnoticed", &[("hostile", "18_address_reuse.c")]),
     always(
         "mprotect-unnoticed",

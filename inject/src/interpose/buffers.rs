@@ -4,6 +4,7 @@
 //! buffer in an armed mapping has its checkpoints hit beforehand, and is pinned for as long as the call lasts. Nothing
 //! is transferred twice, for nothing fails half-way.
 
+use super::memory::preserving_errno;
 use crate::arming::prepare_for_call;
 use crate::buffers::Buffers;
 use crate::doing::Doing;
@@ -146,14 +147,18 @@ interpose! {
 #[inline(never)]
 fn fill(buffer: *mut c_void, length: usize) {
     let mut done = 0;
-    while done < length {
-        // SAFETY: what is left of the program's own buffer.
-        match unsafe { getrandom(buffer.wrapping_byte_add(done), length - done, 0) } {
-            got @ 0.. => done += got as usize,
-            // SAFETY: as libc does where it has no random numbers.
-            _ => unsafe { libc::abort() },
+    preserving_errno(|| {
+        while done < length {
+            // SAFETY: what is left of the program's own buffer.
+            match unsafe { getrandom(buffer.wrapping_byte_add(done), length - done, 0) } {
+                got @ 1.. => done += got as usize,
+                // SAFETY: the calling thread's own errno (errno(3)).
+                _ if unsafe { *libc::__errno_location() } == libc::EINTR => {}
+                // SAFETY: as libc does where it has no random numbers.
+                _ => unsafe { libc::abort() },
+            }
         }
-    }
+    });
 }
 
 /// Calls with one message of System V: its type is a word before its text, whose length is told.

@@ -147,10 +147,6 @@ by_words! {
     fn listxattr(path: *const c_char, list: *mut c_char, length: usize) -> isize;
     /// listxattr(2).
     fn llistxattr(path: *const c_char, list: *mut c_char, length: usize) -> isize;
-    /// mknodat(2).
-    fn mknodat(folder: c_int, path: *const c_char, mode: c_uint, device: c_ulong) -> c_int;
     /// lutimes(3).
     fn lutimes(path: *const c_char, times: *const c_void) -> c_int;
-    /// ftok(3).
-    fn ftok(path: *const c_char, project: c_int) -> c_int;
 }

@@ -2,7 +2,7 @@
 
 use super::lifecycle::Turns;
 use super::said::Said;
-use super::{Entry, brief};
+use super::{Entry, TABLE, brief};
 use crate::curtain::{Curtain, Span};
 use crate::populating::Trial;
 use crate::sys;
@@ -36,12 +36,16 @@ impl Held {
         (self.start()..self.start() + self.length()).contains(&address)
     }
 
-    /// Whether another mapping is registered in a part of this one: two threads have mapped the same pages at once (`MAP_FIXED`), and
-    /// whose they are now only the kernel knows. Of the two, the one that registers last sees the other.
+    /// Whether another mapping is armed in a part of this one: two threads have mapped the same pages at once (`MAP_FIXED`), and
+    /// whose they are now only the kernel knows. Of the two, the one that is armed last sees the other.
     pub fn is_one_of_two(&self) -> bool {
+        let (start, end) = (self.start(), self.start() + self.length());
+        // With the other's: one of them finds what the other has written before it.
         fence(SeqCst);
-        brief::slots_in(self.start(), self.entry.end.load(Relaxed)).any(|slot| slot != self.slot)
-            && !cfg!(feature = "sabotage-mapped-twice")
+        let others = brief::slots_in(start, end).filter(|&slot| slot != self.slot);
+        let mut armed = others.filter_map(|slot| Self::of(slot, TABLE.get(slot)?));
+        // In brief what lies before a mapping may count as armed, too.
+        armed.any(|other| other.entry.overlaps(start, end)) && !cfg!(feature = "sabotage-mapped-twice")
     }
 
     pub fn slot(&self) -> usize {

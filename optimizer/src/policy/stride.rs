@@ -224,7 +224,8 @@ impl Stride {
         let record = ((from as f64 - self.anchor as f64) / self.period).floor() as i64;
         let at = |record| self.place_of(record).map(|start| start / PAGE * PAGE + length);
         let record = if at(record).is_some_and(|at| at > from) { record } else { record + 1 };
-        Some(Probe { at: at(record)?, length, next: self.place_of(record + 1)?, is_late: false })
+        let at = at(record).filter(|&at| self.place(at) == Place::Gap)?;
+        Some(Probe { at, length, next: self.place_of(record + 1)?, is_late: false })
     }
 
     /// The reader tripped at `at`, the first checkpoint it met after the one before the probe.

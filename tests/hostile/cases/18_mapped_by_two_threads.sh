@@ -68,6 +68,13 @@ static void *late(void *unused)
 	map(FROM, TO);
 	return NULL;
 }
+static void *again(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 30; i++)
+		map(FROM, TO);
+	return NULL;
+}
 int main(int count, char **arguments)
 {
 	(void)count;
@@ -86,6 +93,13 @@ int main(int count, char **arguments)
 		check(0, SIZE, step * 37 * PAGE);
 	munmap(elsewhere, SIZE);
 	pthread_barrier_wait(&is_read);
+	pthread_join(thread, NULL);
+	check(0, SIZE, PAGE);
+	pthread_create(&thread, NULL, again, NULL);
+	for (int i = 0; i < 30; i++) {
+		map(0, SIZE);
+		check(0, SIZE, MIB / 4);
+	}
 	pthread_join(thread, NULL);
 	check(0, SIZE, PAGE);
 	puts("all was read");

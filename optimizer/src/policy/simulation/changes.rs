@@ -44,8 +44,8 @@ const PLACES: [usize; 4] = [201, 213, 226, 240];
 const ORDERS: [(usize, usize); 8] =
     [(196, 49), (98, 49), (392, 49), (256, 64), (256, 128), (1024, 256), (400, 100), (400, 200)];
 
-/// A reader that begins to leave something out is learned anew at its third checkpoint left out. Until then two windows are
-/// fetched at most, and some of the next, and it waits for a few records.
+/// A reader that begins to leave something out is learned anew at its third checkpoint left out; where they lie on a grid, it goes in
+/// small steps from the first on. Until then two windows are fetched at most, and some of the next, and it waits for a few records.
 #[test]
 fn a_reader_that_begins_to_skip_is_noticed() {
     for (place, (period, record)) in PLACES.into_iter().flat_map(|place| ORDERS.map(|order| (place, order))) {

@@ -3,7 +3,7 @@
 use super::learning::{Learning, Step};
 use super::turns::MadeUp;
 use super::{Decision, StreamId, Streams};
-use crate::policy::storage::{Pace, SMALLEST_DISTANCE, Storage};
+use crate::policy::storage::{Pace, Storage};
 use crate::policy::stride::{Asked, Place, Probe, Starts, Stride};
 use crate::policy::window::Windows;
 use precache_contract::{PAGE, STEP, STEPS};
@@ -29,6 +29,8 @@ pub(super) enum Course {
     Forward {
         misses: u32,
         probe: Option<u64>,
+        /// It has been looked at in small steps.
+        was_doubted: bool,
     },
     /// Record by record, and all is fetched: what lies between costs nothing.
     Dense {
@@ -54,7 +56,7 @@ pub(super) enum Course {
 
 impl Course {
     /// From here on sequential.
-    pub(super) const FORWARD: Self = Self::Forward { misses: 0, probe: None };
+    pub(super) const FORWARD: Self = Self::Forward { misses: 0, probe: None, was_doubted: false };
 
     fn strided(stride: Stride, starts: Starts, is_again: bool) -> Self {
         Self::Strided { stride, starts, asked: Asked::default(), misses: 0, has_missed: false, probe: None, is_again }
@@ -193,7 +195,7 @@ impl Streams {
         let is_random = self.advised.is_random(self.plan.offset(position));
         // The end of what a fault opens where the handler knows no order, at present or no longer.
         let is_step = self.streams[index].last.abs_diff(position) <= STEP && self.past_grid(position, STEP) == 0;
-        let is_on_grid = self.past_grid(position, SMALLEST_DISTANCE) == 0;
+        let is_on_grid = self.is_on_any_grid(position);
         let (mut is_lost, mut leaves_nothing_out, mut is_doubtful) = (false, false, false);
         let stops = self.streams[index].stops(self.plan.length());
         let stream = &mut self.streams[index];
@@ -215,13 +217,13 @@ impl Streams {
                 }
             },
             Course::Dense { run, period, .. } => is_lost = storage.gaps_are_dear(*run, period.saturating_sub(*run)),
-            Course::Forward { misses, probe } => {
+            Course::Forward { misses, probe, was_doubted } => {
                 let is_met = probe.is_some_and(|probe| probe / PAGE == position / PAGE);
                 if is_met || is_in_place && probe.is_none() {
                     *misses = 0;
                 } else if !is_in_place && ahead > STEP {
                     *misses += 1;
-                    is_doubtful = *misses == 1 && stream.spread == 0 && is_on_grid;
+                    is_doubtful = is_on_grid && stream.spread == 0 && !std::mem::replace(was_doubted, true);
                 }
                 is_lost = *misses >= if stream.spread > 0 { MISSES_IN_TURNS } else { MISSES };
             }
@@ -294,7 +296,7 @@ impl Streams {
             self.learn_anew(index, position, decision);
             self.close_up = CLOSE_UP;
         } else if is_doubtful {
-            // Where records begin at checkpoints, these would not show for long that it leaves something out.
+            // Of a reader whose records begin where checkpoints of some grid do, these show little; small steps do at once.
             self.close_up = CLOSE_UP;
         }
     }

@@ -98,7 +98,7 @@ impl Streams {
     }
 
     /// Whether it is on the grid, or may have been on an earlier one.
-    fn is_on_any_grid(&self, position: u64) -> bool {
+    pub(super) fn is_on_any_grid(&self, position: u64) -> bool {
         let grid = if self.is_distance_auto { self.distance.min(SMALLEST_DISTANCE) } else { self.distance };
         self.past_grid(position, grid) == 0
     }

@@ -90,7 +90,7 @@ impl Streams {
                     thresholds.chain([next_grid]).any(|checkpoint| probe.is_disturbed_by(checkpoint))
                 };
                 let length = stride.probe(stop).filter(|probe| !is_disturbed(probe));
-                // How long they are to the page, small records that begin where checkpoints do never tell.
+                // Records that begin where checkpoints do never tell how long they are, and of small ones that matters little.
                 let is_known = !stride.is_vague() || stride.longest() <= STEP;
                 let next = length.or_else(|| stride.probe_gap(stop).filter(|_| is_known));
                 if let Course::Strided { probe, .. } = &mut self.streams[index].course {

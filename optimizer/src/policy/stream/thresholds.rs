@@ -104,7 +104,7 @@ impl Streams {
             // probe, one must know where the reader is.
             let (is_uncertain, probe) = match &stream.course {
                 Course::Strided { probe, .. } => (true, probe.map(|probe| probe.at)),
-                Course::Forward { misses, probe } => (*misses > 0, *probe),
+                Course::Forward { misses, probe, .. } => (*misses > 0, *probe),
                 Course::Unknown | Course::Dense { .. } => (false, None),
             };
             let is_exact = match &stream.course {

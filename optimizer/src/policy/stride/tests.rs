@@ -41,7 +41,9 @@ proptest! {
 
     /// Where it is asked whether anything of a gap is read, no record is taken to begin.
     #[test]
-    fn what_is_asked_in_a_gap_lies_in_one(period in 3u64..3000, length in 1u64..3000, from in 1000u64..4000) {
+    fn what_is_asked_in_a_gap_lies_in_one(
+        period in prop_oneof![3u64..64, 64u64..3000], length in 1u64..3000, from in 1000u64..4000,
+    ) {
         let stride = Stride::new(1000 * PAGE, (period * PAGE) as i64, length.min(period - 1) * PAGE..length.min(period - 1) * PAGE);
         if let Some(probe) = stride.probe_gap(from * PAGE) {
             prop_assert!(probe.at > from * PAGE);
