@@ -16,6 +16,8 @@ pub enum Verdict {
     Undecided,
     /// Something that it takes is missing here.
     NotMeasured,
+    /// Nothing was asked for: what others are to be compared with.
+    NoBar,
 }
 
 impl Verdict {
@@ -48,6 +50,7 @@ impl fmt::Display for Verdict {
             Self::NotMet => "not met",
             Self::Undecided => "undecided",
             Self::NotMeasured => "not measured",
+            Self::NoBar => "no bar",
         })
     }
 }

@@ -102,12 +102,15 @@ impl Next {
     /// Its address; `None` when no library has it: errno then is ENOSYS, as of a call that the kernel lacks.
     #[inline(always)]
     pub fn address(&self) -> Option<NonNull<c_void>> {
+        self.known().or_else(|| self.look_up())
+    }
+
+    /// Its address, if it has been found.
+    #[inline(always)]
+    pub fn known(&self) -> Option<NonNull<c_void>> {
         let address = self.address.load(Acquire);
-        if address.addr() as isize <= 0 {
-            return self.look_up();
-        }
-        // SAFETY: it is not 0. (One test for this and `SOUGHT`, which is the sign's bit.)
-        Some(unsafe { NonNull::new_unchecked(address) })
+        // One test for 0 and `SOUGHT`, which is the sign's bit.
+        if address.addr() as isize > 0 { NonNull::new(address) } else { None }
     }
 
     #[cold]

@@ -11,7 +11,7 @@ mod leaving;
 mod lifecycle;
 mod said;
 
-pub use self::brief::{are_few, could_lie_above, could_overlap, does_overlap_inline, is_among_few, overlaps};
+pub use self::brief::{are_few, could_any_lie_in, could_overlap, does_overlap_inline, is_among_few, overlaps};
 use self::guards::Guards;
 pub use self::held::{Held, Turn, await_turns};
 pub use self::leaving::{Leaving, await_leaving, have_left, overlaps_or_leaving};

@@ -63,9 +63,9 @@ fn bar(place: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
 
 /// What of it no library can do without that is to see what calls return.
 fn least(pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
-    let requirement = "no bar: the same through a library that only passes these calls on and sees what they return";
+    let requirement = "the same through a library that only passes these calls on and sees what they return";
     let calls = over("heap", pairs)?.into_iter().filter(|(_, call)| WRAPPED.contains(call)).collect::<Vec<_>>();
-    Ok(Bar::new(requirement, written(&calls), Verdict::Met))
+    Ok(Bar::new(requirement, written(&calls), Verdict::NoBar))
 }
 
 /// What calls with buffers in this place take more, the worst first.

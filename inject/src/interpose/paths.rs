@@ -147,6 +147,4 @@ by_words! {
     fn listxattr(path: *const c_char, list: *mut c_char, length: usize) -> isize;
     /// listxattr(2).
     fn llistxattr(path: *const c_char, list: *mut c_char, length: usize) -> isize;
-    /// lutimes(3).
-    fn lutimes(path: *const c_char, times: *const c_void) -> c_int;
 }

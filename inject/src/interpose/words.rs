@@ -3,7 +3,9 @@
 
 use super::buffers::with;
 use crate::buffers::{Buffers, Words};
+use crate::in_use::are_calls_watched;
 use crate::next::Next;
+use crate::registry;
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
 
@@ -62,6 +64,19 @@ fn or_null(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isi
 
 #[inline(never)]
 fn or_minus_one(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+    // Nearly always: before anything is put into memory.
+    if !registry::could_any_lie_in([a, b, c, d, e])
+        && !are_calls_watched()
+        && let Some(next) = next.known()
+    {
+        // SAFETY: as in `make`; the program's own call.
+        return unsafe { core::mem::transmute::<NonNull<c_void>, Call>(next)(a, b, c, d, e, 0) };
+    }
+    looked_at(a, b, c, d, e, next)
+}
+
+#[inline(never)] // All of it is on the stack there.
+fn looked_at(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
     make(next, &[a, b, c, d, e, 0], -1)
 }
 

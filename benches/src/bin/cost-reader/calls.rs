@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -24,6 +24,9 @@ const BELOW_STACK: usize = 32 << 20;
 
 /// Nanoseconds by call and place of the buffer.
 type Costs = BTreeMap<(&'static str, &'static str), f64>;
+
+/// Bytes of a long text.
+const LONG: usize = 4095;
 
 /// What the calls write.
 const TEXT: &[u8; 8] = b"a text.\0";
@@ -104,6 +107,7 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
     let mut parts = [part; 2];
     let mut double = message;
     (double.msg_iov, double.msg_iovlen) = (parts.as_mut_ptr(), 2);
+    let mut several = [libc::mmsghdr { msg_hdr: message, msg_len: 0 }; 4];
     let (part, message, double) = (&raw const part, &raw mut message, &raw mut double);
     let page = (text.addr() & !(PAGE - 1)) as *mut c_void;
     // SAFETY: in each call: a buffer of eight bytes that is a C string, a list of one part, a stream that stays open; the
@@ -113,14 +117,27 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
         measure(best, "read", place, || libc::read(closed, buffer, 8));
         measure(best, "send", place, || libc::send(closed, buffer, 8, 0));
         measure(best, "recv", place, || libc::recv(closed, buffer, 8, 0));
+        measure(best, "sendto", place, || libc::sendto(closed, buffer, 8, 0, null(), 0));
+        measure(best, "recvfrom", place, || libc::recvfrom(closed, buffer, 8, 0, null_mut(), null_mut()));
         measure(best, "writev", place, || libc::writev(closed, part, 1));
         measure(best, "sendmsg", place, || libc::sendmsg(closed, message, 0));
         measure(best, "sendmsg of two parts", place, || libc::sendmsg(closed, double, 0));
+        measure(best, "sendmmsg of four", place, || libc::sendmmsg(closed, several.as_mut_ptr(), 4, 0));
+        measure(best, "fstat", place, || libc::fstat(closed, buffer.cast()));
+        measure(best, "ioctl", place, || libc::ioctl(closed, 0, buffer));
+        measure(best, "poll of none", place, || libc::poll(buffer.cast(), 0, 0));
+        measure(best, "epoll_wait", place, || libc::epoll_wait(closed, buffer.cast(), 1, 0));
+        measure(best, "access", place, || libc::access(text.cast(), 0));
+        measure(best, "open", place, || libc::open(text.cast(), libc::O_RDONLY));
         measure(best, "syscall(SYS_write)", place, || libc::syscall(libc::SYS_write, closed, buffer, 8usize));
         measure(best, "fwrite_unlocked", place, || fwrite_unlocked(buffer, 1, 8, stream));
         measure(best, "fputs_unlocked", place, || fputs_unlocked(text.cast(), stream));
         measure(best, "fprintf", place, || libc::fprintf(stream, c"%s".as_ptr(), text.cast::<c_char>()));
         measure(best, "madvise", place, || libc::madvise(page, PAGE, libc::MADV_NORMAL));
+        if place == "heap" {
+            let long = CString::new([b'x'; LONG])?;
+            measure(best, "fputs_unlocked of 4 KiB", place, || fputs_unlocked(long.as_ptr(), stream));
+        }
         if place == "stack" {
             measure(best, "syscall(SYS_getppid)", "none", || libc::syscall(libc::SYS_getppid));
         }
