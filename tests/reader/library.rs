@@ -56,7 +56,7 @@ fn only_interposers_are_exported() {
          getrlimit getrlimit64 setrlimit setrlimit64 prlimit prlimit64 getrusage sysinfo times eventfd_read timerfd_gettime clock_getres
          sched_getaffinity sched_setaffinity pthread_getaffinity_np pthread_setaffinity_np sched_getparam sched_setparam
          sched_setscheduler getresuid getresgid timer_settime timer_gettime copy_file_range splice signalfd sigpending sigwait
-         shmctl msgctl semctl mq_getattr mq_setattr sched_rr_get_interval pthread_setschedparam pthread_getname_np
+         shmctl msgctl semctl mq_getattr sched_rr_get_interval pthread_setschedparam pthread_getname_np
          arc4random_buf
          read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
          send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk

@@ -1,12 +1,14 @@
 //! Calls that send or receive messages with an address, or made of several buffers.
 
 use super::buffers::{with, with_buffer};
+use super::words::Call;
 use crate::arming::{ForCall, prepare_for_call};
 use crate::buffers::Buffers;
-use crate::interpose;
+use crate::in_use::are_calls_watched;
+use crate::{interpose, next_of, registry};
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem;
-use core::ptr::null;
+use core::ptr::NonNull;
 
 /// Has what an address lies in, or goes to, out of the way while this exists. Its length may be told where there is no memory.
 #[inline(never)] // One copy is enough for all.
@@ -38,24 +40,51 @@ unsafe fn with_address(
     with_buffer(buffer as *const c_void, size, move || unsafe { next(socket, buffer, size, a, b, c, d) })
 }
 
-interpose! {
-    /// sendto(2).
-    fn sendto(socket: c_int, buffer: *const c_void, length: usize, flags: c_int, to: *const c_void, to_length: c_uint) -> isize;
-    missing -1; |next| {
-        let arguments = [socket as usize, buffer as usize, length, flags as usize, to as usize, to_length as usize, 0];
-        // SAFETY: sendto(2) takes these.
-        unsafe { with_address(next as *const c_void, arguments, to, null()) }
-    }
+/// Calls with a buffer second and an address fifth, by their words; `told` is where its length is, if it is told there.
+macro_rules! addressed {
+    ($($(#[$doc:meta])* fn $name:ident(length: $length:ident, told: $told:expr);)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(
+            socket: usize, buffer: usize, size: usize, flags: usize, address: usize, $length: usize,
+        ) -> isize {
+            next_of!($name);
+            // Nearly always: before anything is put into memory.
+            let is_elsewhere = !registry::could_overlap(buffer, buffer.saturating_add(size))
+                && !registry::could_any_lie_in([address, $told, address, address, address])
+                && !are_calls_watched();
+            if is_elsewhere && let Some(next) = NEXT.known() {
+                // SAFETY: as in `words::make`; the program's own call.
+                return unsafe { mem::transmute::<NonNull<c_void>, Call>(next)(socket, buffer, size, flags, address, $length) };
+            }
+            #[inline(never)] // All of it is on the stack there.
+            unsafe extern "C" fn look_at(
+                socket: usize,
+                buffer: usize,
+                size: usize,
+                flags: usize,
+                address: usize,
+                $length: usize,
+            ) -> isize {
+                let Some(next) = NEXT.address() else { return -1 };
+                let (arguments, told): (_, usize) = ([socket, buffer, size, flags, address, $length, 0], $told);
+                // SAFETY: these are its arguments.
+                unsafe { with_address(next.as_ptr(), arguments, address as *const c_void, told as *const c_uint) }
+            }
+            // SAFETY: as above.
+            unsafe { look_at(socket, buffer, size, flags, address, $length) }
+        }
+    )*};
 }
 
-interpose! {
+addressed! {
+    /// sendto(2).
+    fn sendto(length: length, told: 0);
     /// recvfrom(2).
-    fn recvfrom(socket: c_int, buffer: *mut c_void, length: usize, flags: c_int, from: *mut c_void, from_length: *mut c_uint) -> isize;
-    missing -1; |next| {
-        let arguments = [socket as usize, buffer as usize, length, flags as usize, from as usize, from_length as usize, 0];
-        // SAFETY: recvfrom(2) takes these.
-        unsafe { with_address(next as *const c_void, arguments, from, from_length) }
-    }
+    fn recvfrom(length: length, told: length);
 }
 
 interpose! {

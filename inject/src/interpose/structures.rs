@@ -176,8 +176,6 @@ by_words! {
     fn semctl(set: c_int, number: c_int, operation: c_int, argument: *mut c_void) -> c_int;
     /// mq_getattr(3).
     fn mq_getattr(queue: c_int, told: *mut c_void) -> c_int;
-    /// mq_setattr(3).
-    fn mq_setattr(queue: c_int, new: *const c_void, old: *mut c_void) -> c_int;
     /// sched_rr_get_interval(2).
     fn sched_rr_get_interval(thread: c_int, interval: *mut c_void) -> c_int;
     /// pthread_setschedparam(3). It answers with an error number, as does the next.

@@ -10,7 +10,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
 
 /// Any of these calls: words in registers, as many as there are; what one does not take is left unread.
-type Call = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
+pub type Call = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
 
 /// What such a call answers.
 pub trait Answer {

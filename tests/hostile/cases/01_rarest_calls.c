@@ -162,9 +162,6 @@ static void queues(void)
 	mqd_t messages = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
 	mq_unlink(name);
 	expect("mq_getattr", mq_getattr(messages, old = (void *)room()), 0), expect("size", old->mq_msgsize, 100);
-	attributes.mq_flags = O_NONBLOCK;
-	expect("mq_setattr", mq_setattr(messages, (void *)put(&attributes, sizeof attributes), NULL), 0);
-	expect("mq_setattr", mq_setattr(messages, &attributes, old = (void *)room()), 0), expect("flags", old->mq_flags, O_NONBLOCK);
 	close(messages);
 }
 
