@@ -170,7 +170,7 @@ pub struct Counters {
     pub wakes: AtomicU64,
     /// Trips that found another thread at work on the same mapping and only let themselves through.
     pub contended: AtomicU64,
-    /// Trips, and advice of the program, that the full ring did not take.
+    /// Trips, and advice of the program, that the full ring did not take, or the optimizer before it knew the mapping.
     pub lost: AtomicU64,
     /// Blocks of trips that showed no order: their mapping was opened for a while, but for a few sentinels.
     pub disorders: AtomicU64,
