@@ -124,12 +124,10 @@ fn arm(
         }
     }
     // From here on a thread that knows the place already (MAP_FIXED) may trip.
-    let held = claim.register(&what);
-    if held.is_one_of_two() {
-        drop(held);
-        drop(let_go(what.start, length, None));
+    let Some(held) = claim.register(&what) else {
+        drop(let_go(what.start, length, Some(Refusal::Changed)));
         return Err(Refusal::Changed);
-    }
+    };
     if cfg!(feature = "sabotage-armed-after-letting-go") {
         // For as long as another thread takes to map something in its place.
         (0..1000).for_each(|_| sys::yield_now());
@@ -138,7 +136,7 @@ fn arm(
     // What another thread has found meanwhile it has told before it looked what there was to let go of; from here on it
     // waits for this turn, unless that lasts too long. And if it has let go of this mapping already, nobody would open it again.
     let was_let_go = turn.curtain().is_lifted() && !cfg!(feature = "sabotage-armed-after-letting-go");
-    let mut armed = if was_let_go { Err(Refusal::Changed) } else { why_not() };
+    let mut armed = why_not().and(if was_let_go { Err(Refusal::Changed) } else { Ok(()) });
     if armed.is_ok() {
         if what.method == Method::Guard && !protect::guards_work(&held) {
             turn.do_without_guards();

@@ -42,8 +42,7 @@ enum Kind {
     Strings(*const *const c_char, usize),
     List(*const libc::iovec, usize),
     Lists([(*const libc::iovec, usize); 2]),
-    /// With the address that it goes to or comes from, and its control data.
-    Message(*const libc::msghdr),
+    /// Each with the address that it goes to or comes from, and its control data.
     Messages(*const libc::mmsghdr, usize),
     Words(*const Words),
 }
@@ -80,7 +79,8 @@ impl Buffers {
 
     #[inline(always)]
     pub fn message(message: *const libc::msghdr) -> Self {
-        Self(Kind::Message(message))
+        const _: () = assert!(offset_of!(libc::mmsghdr, msg_hdr) == 0);
+        Self(Kind::Messages(message.cast(), 1))
     }
 
     /// To be filled, as recvmmsg(2) demands.
@@ -112,12 +112,12 @@ impl Buffers {
             Kind::One(address, length) => may_be_armed(address, length),
             Kind::List(list, count) => may_list_be_armed(list, count),
             Kind::Lists([one, other]) => may_list_be_armed(one.0, one.1) || may_list_be_armed(other.0, other.1),
-            Kind::Message(message) => may_message_be_armed(message),
             Kind::From(address, _) => may_be_armed(address, 1),
             Kind::Words(_) if cfg!(feature = "sabotage-words-not-looked-at") => false,
             // SAFETY: the promise that they were made with.
             Kind::Words(words) => may_words_be_armed(unsafe { &*words }),
-            Kind::Strings(..) | Kind::Messages(..) => !registry::is_empty() && self.is_any_armed(),
+            Kind::Messages(messages, count) => may_messages_be_armed(messages, count),
+            Kind::Strings(..) => !registry::is_empty() && self.is_any_armed(),
         }
     }
 
@@ -151,7 +151,6 @@ impl Buffers {
             }
             Kind::List(list, count) => each_of_list(list, count, &mut one),
             Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &mut one)),
-            Kind::Message(message) => header_of(message).into_iter().for_each(|header| header.each(&mut one)),
             Kind::Messages(messages, count) => (0..count)
                 .map_while(|index| header_of(messages.wrapping_add(index).cast()))
                 .for_each(|header| header.each(&mut one)),
@@ -176,7 +175,7 @@ fn is_nothing_closed() -> bool {
     registry::is_empty() || !disposition::is_in_place()
 }
 
-// Nearly every list and message goes through this or `may_message_be_armed`, so what these are given goes in registers: a kind
+// Nearly every list and message goes through this or `may_messages_be_armed`, so what these are given goes in registers: a kind
 // of buffers that is looked up in memory takes longer than the look itself.
 #[inline(never)] // One copy is enough for all who ask.
 fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
@@ -184,30 +183,18 @@ fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
 }
 
 #[inline(never)] // As above.
-fn may_message_be_armed(message: *const libc::msghdr) -> bool {
+fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
     if is_nothing_closed() {
         return false;
     }
-    let Some(Header { name, parts: (list, count), control }) = header_of(message) else { return false };
-    let could_be = |(address, length)| {
-        let (start, end) = range(address, length);
-        registry::could_overlap(start, end)
-    };
-    let mut is_near = could_be(name) || could_be(control);
-    let (mut lowest, mut highest) = (usize::MAX, 0);
-    // A call for each part takes as long as all of this.
-    for (address, length) in parts_of(list, count) {
-        let (start, end) = range(address, length);
-        is_near |= registry::is_among_few(start, end);
-        (lowest, highest) = (lowest.min(start), highest.max(end));
-    }
-    let may_be_another = || !registry::are_few() && registry::could_overlap(lowest, highest);
-    (is_near || may_be_another()) && is_any_part_armed(message)
+    let headers = (0..count).map_while(|index| header_of(messages.wrapping_add(index).cast()));
+    headers.fold(false, |could, header| could | header.could_be_armed())
+        && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
 }
 
 #[inline(never)] // What few messages need must not weigh on the others.
-fn is_any_part_armed(message: *const libc::msghdr) -> bool {
-    Buffers::message(message).is_any_armed()
+fn is_any_part_armed(buffers: Buffers) -> bool {
+    buffers.is_any_armed()
 }
 
 #[inline(always)]
@@ -227,6 +214,24 @@ struct Header {
 }
 
 impl Header {
+    /// Whether any of it could lie in an armed mapping.
+    #[inline(always)]
+    fn could_be_armed(self) -> bool {
+        let could_be = |(address, length)| {
+            let (start, end) = range(address, length);
+            registry::could_overlap(start, end)
+        };
+        let mut is_near = could_be(self.name) || could_be(self.control);
+        let (mut lowest, mut highest) = (usize::MAX, 0);
+        // A call for each part takes as long as all of this.
+        for (address, length) in parts_of(self.parts.0, self.parts.1) {
+            let (start, end) = range(address, length);
+            is_near |= registry::is_among_few(start, end);
+            (lowest, highest) = (lowest.min(start), highest.max(end));
+        }
+        is_near || !registry::are_few() && registry::could_overlap(lowest, highest)
+    }
+
     fn each(self, visit: &mut impl FnMut(*const c_void, usize)) {
         visit(self.name.0, self.name.1);
         visit(self.control.0, self.control.1);

@@ -233,10 +233,10 @@ pub fn sigaction() -> Option<Sigaction> {
 /// Defines `NEXT`, the next function of this name.
 #[macro_export]
 macro_rules! next_of {
-    ($name:ident) => {
+    ($visibility:vis $name:ident) => {
         #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
         #[used]
-        static NEXT: $crate::next::Next = {
+        $visibility static NEXT: $crate::next::Next = {
             const NAME: &str = concat!(stringify!($name), "\0");
             // SAFETY: the bytes end in the one zero byte that is added here.
             $crate::next::Next::new(unsafe { core::ffi::CStr::from_bytes_with_nul_unchecked(NAME.as_bytes()) })

@@ -10,7 +10,7 @@ use crate::doing::Doing;
 use crate::handler::disposition;
 use crate::interpose::memory::preserving_errno;
 use crate::{arming, fork_gate, handover, owner, registry, settings, sys, valgrind};
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use precache_contract::segment::Refusal;
 
@@ -77,6 +77,8 @@ pub fn look_again() {
         }
         LOADED.store(loaded, Release);
     }
+    // What has been loaded may have installed a handler of its own.
+    let _ = disposition::keep();
 }
 
 /// # Safety
@@ -138,11 +140,24 @@ pub fn reset_after_fork() {
     SEEN.fetch_and(!bit(Refusal::PinningDevice), AcqRel);
 }
 
+/// Where devices are.
+const FOLDER: [u8; 5] = *b"/dev/";
+
+/// Whether the path may be that of a device: of others two bytes are read.
+///
+/// # Safety
+/// A C string.
+#[inline(always)]
+pub unsafe fn begins_as_device(path: *const c_char) -> bool {
+    // SAFETY: the caller's promise; behind a byte that is not its last one there is another.
+    FOLDER.iter().enumerate().all(|(at, &byte)| unsafe { *path.add(at) } as u8 == byte)
+}
+
 /// Whether the path is that of a device that pins.
 pub fn is_pinning_device(path: &CStr) -> bool {
     let path = path.to_bytes();
     // Beside nvidia-uvm lies nvidia-uvm-tools, which is for profilers.
-    path.starts_with(b"/dev/") && !path.ends_with(b"-tools") && DEVICES.iter().any(|device| path.starts_with(device))
+    path.starts_with(&FOLDER) && !path.ends_with(b"-tools") && DEVICES.iter().any(|device| path.starts_with(device))
 }
 
 fn device_is_open() -> bool {

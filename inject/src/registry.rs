@@ -11,7 +11,9 @@ mod leaving;
 mod lifecycle;
 mod said;
 
-pub use self::brief::{are_few, could_any_lie_in, could_overlap, does_overlap_inline, is_among_few, overlaps};
+pub use self::brief::{
+    are_few, could_any_lie_in, could_overlap, does_overlap_inline, is_among_few, is_in_few, lie_between_few, overlaps,
+};
 use self::guards::Guards;
 pub use self::held::{Held, Turn, await_turns};
 pub use self::leaving::{Leaving, await_leaving, have_left, overlaps_or_leaving};
@@ -19,10 +21,11 @@ use self::lifecycle::Lifecycle;
 use self::said::Said;
 use crate::curtain::Curtain;
 use crate::populating::Trial;
+use crate::sys;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, fence};
 use precache_contract::segment::{MAPPINGS, Method};
 
 /// What is known of a mapping when it is registered.
@@ -118,8 +121,10 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// From here on the handler knows the mapping.
-    pub fn register(self, what: &Description) -> Held {
+    /// From here on the handler knows the mapping. `None`: another one is armed in a part of it, for two threads have mapped the same
+    /// pages at once (`MAP_FIXED`), and whose they are now only the kernel knows. Of the two, one at least sees the other, before any
+    /// handler finds it. The slot is free again then, and nobody is about to arm the other. With signals blocked.
+    pub fn register(self, what: &Description) -> Option<Held> {
         let entry = self.entry;
         // SAFETY: nobody else reaches a claimed entry's curtain and trial: `Held` is made of armed entries alone, and only
         // the claimer may register.
@@ -138,14 +143,37 @@ impl Claim {
         entry.guards.forget();
         entry.said.forget();
         entry.doom.store(0, Relaxed);
-        entry.generation.fetch_or(1, Relaxed);
         brief::enter(self.slot, start.saturating_sub(what.lead), end);
+        if self.is_one_of_two(start, end) {
+            brief::leave(self.slot);
+            entry.lifecycle.free();
+            let mut pauses = sys::Pauses::default();
+            while others_in(self.slot, start, end).any(|other| other.lifecycle.is_claimed()) {
+                pauses.next();
+            }
+            return None;
+        }
+        entry.generation.fetch_or(1, Relaxed);
         IN_USE.fetch_add(1, SeqCst);
         entry.lifecycle.arm();
         // Last: whoever did not find the entry after reading the number before, reads another now.
         note_change();
-        Held { slot: self.slot, entry }
+        Some(Held { slot: self.slot, entry })
     }
+
+    /// Whether another one is armed in this range, or about to be: whoever is has written its place before it looks, as this one has.
+    fn is_one_of_two(&self, start: usize, end: usize) -> bool {
+        fence(SeqCst);
+        let is_there = |other: &Entry| other.lifecycle.is_armed_or_claimed();
+        others_in(self.slot, start, end).any(is_there) && !cfg!(feature = "sabotage-mapped-twice")
+    }
+}
+
+/// The places of other mappings that overlap the range, whatever becomes of them.
+fn others_in(slot: usize, start: usize, end: usize) -> impl Iterator<Item = &'static Entry> {
+    let others = brief::slots_in(start, end).filter(move |&other| other != slot);
+    // In brief what lies before a mapping may count as armed, too.
+    others.filter_map(|other| TABLE.get(other)).filter(move |other| other.overlaps(start, end))
 }
 
 /// Claims a free slot; `None` when all are taken.

@@ -4,9 +4,11 @@
 use crate::curtain::{Action, Span};
 use crate::protect;
 use crate::registry::Held;
+use crate::sys;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use precache_contract::PAGE;
+use precache_contract::segment::Segment;
 
 /// Tells such a library from a true one; `optimizer/build.rs` embeds none that has it.
 #[unsafe(no_mangle)]
@@ -49,8 +51,19 @@ pub unsafe fn in_signal_context(context: *mut c_void) {
     let _ = context;
 }
 
-/// What a trip may not leave behind: the page that tripped before, closed again.
+/// What a trip may not do: wait until the optimizer has heard of it.
+pub fn after_news(segment: &Segment) {
+    while cfg!(feature = "sabotage-waits-for-the-optimizer") && !segment.news.is_empty() {
+        sys::yield_now();
+    }
+}
+
+/// What a trip may not leave behind: the page that tripped before, closed again. Nor may it look at the data.
 pub fn after_trip(held: &Held, at: u64) {
+    if cfg!(feature = "sabotage-data-read-in-handler") {
+        // SAFETY: open by now; that the file may have no such page any more is the point.
+        unsafe { ((held.start() + at as usize) as *const u8).read_volatile() };
+    }
     static BEFORE: AtomicU64 = AtomicU64::new(u64::MAX);
     if cfg!(feature = "sabotage-closed-again-at-once") {
         let before = BEFORE.swap(at, Relaxed);

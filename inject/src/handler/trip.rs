@@ -39,6 +39,11 @@ pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
         }
         return open_step(&held, at);
     };
+    if cfg!(feature = "sabotage-late-faults-are-the-programs")
+        && turn.curtain().is_open(Span { start: at, end: at + PAGE })
+    {
+        return false;
+    }
     if let Some(why) = held.doomed() {
         // This mapping alone: the optimizer may well serve the others.
         return lift(segment, &held, &mut turn, why);
@@ -134,6 +139,8 @@ fn publish(segment: &Segment, held: &Held, at: u64) -> Option<Refusal> {
         }
         segment.counters.wakes.fetch_add(1, Relaxed);
     }
+    #[cfg(feature = "sabotage")]
+    crate::sabotage::after_news(segment);
     None
 }
 

@@ -9,8 +9,10 @@ use crate::arming::prepare_for_call;
 use crate::buffers::Buffers;
 use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
-use crate::{interpose, registry};
+use crate::{interpose, next_of, registry};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use core::mem;
+use core::ptr::NonNull;
 
 /// Times that a call is made anew.
 const TRIES: u32 = 8;
@@ -129,17 +131,24 @@ one_buffer! {
     fn mq_timedreceive(queue: c_int, ; buffer: *mut c_void, length ;, priority: *mut c_uint, until: *const libc::timespec) -> isize;
 }
 
-interpose! {
-    /// arc4random_buf(3), which ends the program where the kernel refuses its buffer. Where libc has none (before glibc 2.36), a
-    /// program may take this one for it.
-    fn arc4random_buf(buffer: *mut c_void, length: usize) -> (); missing fill(buffer, length); |next| {
-        let call = move || {
-            // SAFETY: the program's own call.
-            unsafe { next(buffer, length) };
-            0
-        };
-        with_buffer(buffer, length, call);
-    }
+/// arc4random_buf(3), which ends the program where the kernel refuses its buffer. Where libc has none (before glibc 2.36), a
+/// program may take this one for it.
+///
+/// # Safety
+/// As for the function of this name.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn arc4random_buf(buffer: *mut c_void, length: usize) {
+    next_of!(arc4random_buf);
+    // It tells of nothing by errno, nor that libc has none.
+    let Some(next) = preserving_errno(|| NEXT.address()) else { return fill(buffer, length) };
+    // SAFETY: the next function of this name has this type.
+    let next = unsafe { mem::transmute::<NonNull<c_void>, unsafe extern "C" fn(*mut c_void, usize)>(next) };
+    let call = move || {
+        // SAFETY: the program's own call.
+        unsafe { next(buffer, length) };
+        0
+    };
+    with_buffer(buffer, length, call);
 }
 
 /// Does without libc what arc4random_buf(3) does.

@@ -5,18 +5,42 @@ use super::buffers::with;
 use super::memory::preserving_errno;
 use crate::buffers::{Buffers, PATH_MAX};
 use crate::doing::Doing;
+use crate::in_use::are_calls_watched;
 use crate::lockfile::{self, Fate};
-use crate::{interpose, past_libc, peek};
-use core::ffi::{CStr, c_char, c_int, c_uint};
+use crate::next::Next;
+use crate::{next_of, past_libc, peek};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::mem;
+use core::ptr::NonNull;
 use precache_contract::segment::Refusal;
 
 /// Opens by `open`, unless the path is that of a reader's lock file.
 ///
+/// # Safety
+/// `path` must be what the program passes as a path.
+#[inline(always)]
+unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: impl Fn() -> c_int + Copy) -> c_int {
+    // Nearly always: nothing is put into memory.
+    if !Buffers::from(path.cast(), 1).may_be_armed() && !are_calls_watched() && !lockfile::are_private() {
+        let file = open();
+        // SAFETY: the kernel has just read it to its end.
+        if file >= 0 && unsafe { past_libc::begins_as_device(path) } {
+            // SAFETY: as before.
+            unsafe { look_at_opened(path, flags, file) };
+        }
+        return file;
+    }
+    let open = move |()| open();
+    // SAFETY: the caller's promise.
+    unsafe { open_looked_at(folder, path, flags, Doing::by(&open)) }
+}
+
 /// The path is looked at when the kernel has taken it for good: until then it may be anything.
 ///
 /// # Safety
-/// `path` must be what the program passes as a path.
-unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: Doing<(), c_int>) -> c_int {
+/// As [`open_with`].
+#[inline(never)] // One copy is enough for all who open.
+unsafe fn open_looked_at(folder: c_int, path: *const c_char, flags: c_int, open: Doing<(), c_int>) -> c_int {
     // Of a word that lies in one page either all is there or nothing.
     let is_there = || peek::word(path.addr() & !(size_of::<usize>() - 1)).is_some();
     // SAFETY: a program that wants private lock files names its files by C strings.
@@ -37,16 +61,25 @@ unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: Doin
     }
     // A path in an armed mapping: of a longer one the kernel takes nothing.
     let file = with(Buffers::from(path.cast(), PATH_MAX), || open.with(()) as isize) as c_int;
-    // SAFETY: the kernel has just read it to its end.
-    if let Some(path) = (file >= 0).then(|| unsafe { text(path) }).flatten() {
-        preserving_errno(|| {
-            lockfile::opened(path, flags, file);
-            if past_libc::is_pinning_device(path) {
-                past_libc::note(Refusal::PinningDevice);
-            }
-        });
+    if file >= 0 {
+        // SAFETY: the kernel has just read it to its end.
+        unsafe { look_at_opened(path, flags, file) };
     }
     file
+}
+
+/// # Safety
+/// As [`text`].
+#[inline(never)]
+unsafe fn look_at_opened(path: *const c_char, flags: c_int, file: c_int) {
+    // SAFETY: the caller's promise.
+    let Some(path) = (unsafe { text(path) }) else { return };
+    preserving_errno(|| {
+        lockfile::opened(path, flags, file);
+        if past_libc::is_pinning_device(path) {
+            past_libc::note(Refusal::PinningDevice);
+        }
+    });
 }
 
 /// # Safety
@@ -56,49 +89,67 @@ unsafe fn text<'a>(path: *const c_char) -> Option<&'a CStr> {
     (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
 }
 
-/// The folder that a path is relative to.
-macro_rules! folder {
-    () => {
-        libc::AT_FDCWD
-    };
-    ($folder:ident) => {
-        $folder
-    };
+type Open = unsafe extern "C" fn(*const c_char, c_int, c_uint) -> c_int;
+type OpenAt = unsafe extern "C" fn(c_int, *const c_char, c_int, c_uint) -> c_int;
+
+/// # Safety
+/// As open(2) demands, of which `next` is one.
+#[inline(never)] // One copy is enough for all of them; so below.
+unsafe fn open_here(path: *const c_char, flags: c_int, mode: c_uint, next: &Next) -> c_int {
+    let Some(next) = next.address() else { return -1 };
+    // SAFETY: the caller's promise.
+    let next = unsafe { mem::transmute::<NonNull<c_void>, Open>(next) };
+    // SAFETY: the program's own call.
+    unsafe { open_with(libc::AT_FDCWD, path, flags, move || next(path, flags, mode)) }
 }
 
-/// Calls with a folder, if they take one. The mode is there only when a file may be made; passing on an unused register is
-/// harmless.
+/// # Safety
+/// As openat(2) demands, of which `next` is one.
+#[inline(never)]
+unsafe fn open_at(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint, next: &Next) -> c_int {
+    let Some(next) = next.address() else { return -1 };
+    // SAFETY: the caller's promise.
+    let next = unsafe { mem::transmute::<NonNull<c_void>, OpenAt>(next) };
+    // SAFETY: the program's own call.
+    unsafe { open_with(folder, path, flags, move || next(folder, path, flags, mode)) }
+}
+
+/// Calls with a folder, if they take one, by one of these. The mode is there only when a file may be made; passing on an unused
+/// register is harmless.
 macro_rules! open {
-    ($($(#[$doc:meta])* fn $name:ident($($folder:ident)?);)*) => {$(
-        interpose! {
-            $(#[$doc])*
-            fn $name($($folder: c_int,)? path: *const c_char, flags: c_int, mode: c_uint) -> c_int; missing -1; |next| {
-                // SAFETY: the program's own call.
-                unsafe { open_with(folder!($($folder)?), path, flags, Doing::by(&|()| next($($folder,)? path, flags, mode))) }
-            }
+    ($($(#[$doc:meta])* fn $name:ident($($folder:ident)?) by $open:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($folder: c_int,)? path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+            next_of!($name);
+            // SAFETY: the program's own call.
+            unsafe { $open($($folder,)? path, flags, mode, &NEXT) }
         }
     )*};
 }
 
 open! {
     /// open(2).
-    fn open();
+    fn open() by open_here;
     /// open(2) with large file support.
-    fn open64();
+    fn open64() by open_here;
     /// open(2) under the name that libc's own parts use.
-    fn __open();
+    fn __open() by open_here;
     /// The same with large file support.
-    fn __open64();
+    fn __open64() by open_here;
     /// open(2) without a mode, with a check that none is needed (`_FORTIFY_SOURCE`).
-    fn __open_2();
+    fn __open_2() by open_here;
     /// The same with large file support.
-    fn __open64_2();
+    fn __open64_2() by open_here;
     /// openat(2).
-    fn openat(folder);
+    fn openat(folder) by open_at;
     /// openat(2) with large file support.
-    fn openat64(folder);
+    fn openat64(folder) by open_at;
     /// openat(2) without a mode, with a check that none is needed.
-    fn __openat_2(folder);
+    fn __openat_2(folder) by open_at;
     /// The same with large file support.
-    fn __openat64_2(folder);
+    fn __openat64_2(folder) by open_at;
 }

@@ -5,6 +5,7 @@ use super::words::Call;
 use crate::arming::{ForCall, prepare_for_call};
 use crate::buffers::Buffers;
 use crate::in_use::are_calls_watched;
+use crate::next::Next;
 use crate::{interpose, next_of, registry};
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem;
@@ -40,51 +41,72 @@ unsafe fn with_address(
     with_buffer(buffer as *const c_void, size, move || unsafe { next(socket, buffer, size, a, b, c, d) })
 }
 
-/// Calls with a buffer second and an address fifth, by their words; `told` is where its length is, if it is told there.
+/// Such a call of six arguments between armed mappings, of which there are few: still in registers. The first and the fourth argument
+/// are an `int` each.
+#[inline(never)] // One copy is enough for both.
+extern "C" fn near(ints: usize, buffer: usize, size: usize, address: usize, length: usize, next: &Next) -> isize {
+    let is_between = registry::are_few()
+        && !registry::is_among_few(buffer, buffer.saturating_add(size))
+        && !registry::is_in_few(address)
+        && !registry::is_in_few(length);
+    if is_between
+        && !are_calls_watched()
+        && let Some(next) = next.known()
+    {
+        // SAFETY: as in `words::make`; the program's own call.
+        return unsafe {
+            mem::transmute::<NonNull<c_void>, Call>(next)(
+                ints as u32 as usize,
+                buffer,
+                size,
+                ints >> 32,
+                address,
+                length,
+            )
+        };
+    }
+    look_at(ints, buffer, size, address, length, next)
+}
+
+#[inline(never)] // All of it is on the stack there.
+extern "C" fn look_at(ints: usize, buffer: usize, size: usize, address: usize, length: usize, next: &Next) -> isize {
+    let Some(next) = next.address() else { return -1 };
+    let arguments = [ints as u32 as usize, buffer, size, ints >> 32, address, length, 0];
+    // SAFETY: these are its arguments.
+    unsafe { with_address(next.as_ptr(), arguments, address as *const c_void, length as *const c_uint) }
+}
+
+/// Calls with a buffer second, and an address fifth, whose length or its place comes last: a length is no address.
 macro_rules! addressed {
-    ($($(#[$doc:meta])* fn $name:ident(length: $length:ident, told: $told:expr);)*) => {$(
+    ($($(#[$doc:meta])* fn $name:ident;)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
         /// As for the function of this name.
         #[cfg_attr(feature = "preload", unsafe(no_mangle))]
         pub unsafe extern "C" fn $name(
-            socket: usize, buffer: usize, size: usize, flags: usize, address: usize, $length: usize,
+            socket: c_uint, buffer: usize, size: usize, flags: c_uint, address: usize, length: usize,
         ) -> isize {
             next_of!($name);
             // Nearly always: before anything is put into memory.
             let is_elsewhere = !registry::could_overlap(buffer, buffer.saturating_add(size))
-                && !registry::could_any_lie_in([address, $told, address, address, address])
+                && !registry::could_any_lie_in([address, length, address, address, address])
                 && !are_calls_watched();
+            let (socket, flags) = (socket as usize, flags as usize);
             if is_elsewhere && let Some(next) = NEXT.known() {
                 // SAFETY: as in `words::make`; the program's own call.
-                return unsafe { mem::transmute::<NonNull<c_void>, Call>(next)(socket, buffer, size, flags, address, $length) };
+                return unsafe { mem::transmute::<NonNull<c_void>, Call>(next)(socket, buffer, size, flags, address, length) };
             }
-            #[inline(never)] // All of it is on the stack there.
-            unsafe extern "C" fn look_at(
-                socket: usize,
-                buffer: usize,
-                size: usize,
-                flags: usize,
-                address: usize,
-                $length: usize,
-            ) -> isize {
-                let Some(next) = NEXT.address() else { return -1 };
-                let (arguments, told): (_, usize) = ([socket, buffer, size, flags, address, $length, 0], $told);
-                // SAFETY: these are its arguments.
-                unsafe { with_address(next.as_ptr(), arguments, address as *const c_void, told as *const c_uint) }
-            }
-            // SAFETY: as above.
-            unsafe { look_at(socket, buffer, size, flags, address, $length) }
+            near(socket | flags << 32, buffer, size, address, length, &NEXT)
         }
     )*};
 }
 
 addressed! {
     /// sendto(2).
-    fn sendto(length: length, told: 0);
+    fn sendto;
     /// recvfrom(2).
-    fn recvfrom(length: length, told: length);
+    fn recvfrom;
 }
 
 interpose! {

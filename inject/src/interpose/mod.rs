@@ -1,8 +1,10 @@
 //! The exported functions that stand in front of libc's, by subject. Each does its part and leaves the rest to the
 //! next library, with its result and errno.
 
+pub mod administering;
 pub mod advice;
 pub mod buffers;
+pub mod by_words;
 pub mod deaths;
 #[cfg(target_arch = "x86_64")]
 pub mod execl;

@@ -37,6 +37,8 @@ by_words! {
     fn __fxstatat64(version: c_int, folder: c_int, path: *const c_char, status: *mut c_void, flags: c_int) -> c_int;
     /// statfs(2).
     fn statfs(path: *const c_char, status: *mut c_void) -> c_int;
+    /// statfs(2) under the name that libc's own parts use.
+    fn __statfs(path: *const c_char, status: *mut c_void) -> c_int;
     /// statfs(2) with large file support.
     fn statfs64(path: *const c_char, status: *mut c_void) -> c_int;
     /// statvfs(3).
@@ -147,4 +149,32 @@ by_words! {
     fn listxattr(path: *const c_char, list: *mut c_char, length: usize) -> isize;
     /// listxattr(2).
     fn llistxattr(path: *const c_char, list: *mut c_char, length: usize) -> isize;
+    /// fremovexattr(2).
+    fn fremovexattr(file: c_int, name: *const c_char) -> c_int;
+    /// mknodat(2).
+    fn mknodat(folder: c_int, path: *const c_char, mode: c_uint, device: c_ulong) -> c_int;
+    /// mknod(2), as programs call it that were linked with glibc before 2.33.
+    fn __xmknod(version: c_int, path: *const c_char, mode: c_uint, device: *mut c_void) -> c_int;
+    /// mknodat(2) of such programs.
+    fn __xmknodat(version: c_int, folder: c_int, path: *const c_char, mode: c_uint, device: *mut c_void) -> c_int;
+    /// lchmod(3).
+    fn lchmod(path: *const c_char, mode: c_uint) -> c_int;
+    /// lutimes(3).
+    fn lutimes(path: *const c_char, times: *const c_void) -> c_int;
+    /// futimesat(2).
+    fn futimesat(folder: c_int, path: *const c_char, times: *const c_void) -> c_int;
+    /// pathconf(3).
+    fn pathconf(path: *const c_char, name: c_int) -> isize;
+    /// ftok(3).
+    fn ftok(path: *const c_char, project: c_int) -> c_int;
+    /// scandir(3).
+    fn scandir(path: *const c_char, entries: *mut c_void, choose: *const c_void, compare: *const c_void) -> c_int;
+    /// scandir(3) with large file support.
+    fn scandir64(path: *const c_char, entries: *mut c_void, choose: *const c_void, compare: *const c_void) -> c_int;
+    /// scandirat(3).
+    fn scandirat(folder: c_int, path: *const c_char, entries: *mut c_void, choose: *const c_void, compare: *const c_void) -> c_int;
+    /// scandirat(3) with large file support.
+    fn scandirat64(folder: c_int, path: *const c_char, entries: *mut c_void, choose: *const c_void, compare: *const c_void) -> c_int;
+    /// catopen(3).
+    fn catopen(name: *const c_char, flag: c_int) -> isize;
 }

@@ -6,7 +6,6 @@
 
 use crate::arming::keep_all_open;
 use crate::next::Next;
-use crate::next_of;
 use crate::pins::Frame;
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
@@ -26,16 +25,26 @@ extern "C" fn with_all_open(a: usize, b: usize, c: usize, d: usize, next: &'stat
 
 /// Calls with a list of arguments, behind two words and a format at most. What a register holds that is none of these four is passed on
 /// as it is, and nobody reads it.
+#[cfg(target_arch = "x86_64")]
 macro_rules! listed {
     ($($(#[$doc:meta])* fn $name:ident;)*) => {$(
+        mod $name {
+            $crate::next_of!(pub(super) $name);
+        }
+
         $(#[$doc])*
         ///
         /// # Safety
         /// As for the function of this name.
         #[cfg_attr(feature = "preload", unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(a: usize, b: usize, c: usize, d: usize) -> c_int {
-            next_of!($name);
-            with_all_open(a, b, c, d, &NEXT)
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name(_: usize, _: usize, _: usize, _: usize) -> c_int {
+            core::arch::naked_asm!(
+                "lea r8, [rip + {next}]",
+                "jmp {with_all_open}",
+                next = sym $name::NEXT,
+                with_all_open = sym with_all_open,
+            )
         }
     )*};
 }
@@ -62,6 +71,14 @@ listed! {
     fn verr;
     /// err(3), which ends the program.
     fn verrx;
+    /// perror(3).
+    fn perror;
+    /// psignal(3).
+    fn psignal;
+    /// psiginfo(3).
+    fn psiginfo;
+    /// herror(3).
+    fn herror;
 }
 
 /// Calls with their arguments one by one: `$fixed` are named, the others go to `$listed` as a list.
@@ -76,12 +93,10 @@ macro_rules! variadic {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
-                ".cfi_startproc",
                 "endbr64",
                 "lea r10, [rip + {listed}]",
                 concat!("mov r11d, ", $fixed),
                 "jmp {give_list}",
-                ".cfi_endproc",
                 listed = sym $listed,
                 give_list = sym give_list,
             )

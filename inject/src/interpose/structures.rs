@@ -182,4 +182,18 @@ by_words! {
     fn pthread_setschedparam(thread: usize, policy: c_int, priority: *const c_void) -> c_int;
     /// pthread_getname_np(3).
     fn pthread_getname_np(thread: usize, name: *mut c_char, length: usize) -> c_int;
+    /// connect(2) under the name that libc's own parts use, as all below.
+    fn __connect(socket: c_int, address: *const c_void, length: c_uint) -> c_int;
+    /// fcntl(2).
+    fn __fcntl(file: c_int, command: c_int, argument: *mut c_void) -> c_int;
+    /// pipe(2).
+    fn __pipe(ends: *mut c_int) -> c_int;
+    /// poll(2).
+    fn __poll(files: *mut c_void, count: c_ulong, timeout: c_int) -> c_int;
+    /// select(2).
+    fn __select(count: c_int, read: *mut c_void, write: *mut c_void, except: *mut c_void, timeout: *mut c_void) -> c_int;
+    /// sched_getparam(2).
+    fn __sched_getparam(thread: c_int, priority: *mut c_void) -> c_int;
+    /// sched_setscheduler(2).
+    fn __sched_setscheduler(thread: c_int, policy: c_int, priority: *const c_void) -> c_int;
 }

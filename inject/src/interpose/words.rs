@@ -12,16 +12,73 @@ use core::ptr::NonNull;
 /// Any of these calls: words in registers, as many as there are; what one does not take is left unread.
 pub type Call = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
 
+/// How such a call says that it has failed.
+pub trait Failure {
+    const ANSWER: isize;
+
+    /// Makes the call that `next` stands for, with at most five words.
+    extern "C" fn make(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize;
+}
+
+/// By -1 in the lower half of a word.
+pub enum MinusOne {}
+
+impl Failure for MinusOne {
+    const ANSWER: isize = -1;
+
+    #[inline(never)] // One copy is enough for all calls; so below.
+    extern "C" fn make(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+        // Nearly always: before anything is put into memory.
+        if !registry::could_any_lie_in([a, b, c, d, e])
+            && !are_calls_watched()
+            && let Some(next) = next.known()
+        {
+            // SAFETY: as in `make`; the program's own call.
+            return unsafe { core::mem::transmute::<NonNull<c_void>, Call>(next)(a, b, c, d, e, 0) };
+        }
+        near(a, b, c, d, e, next)
+    }
+}
+
+/// By null.
+pub enum Null {}
+
+impl Failure for Null {
+    const ANSWER: isize = 0;
+
+    #[inline(never)]
+    extern "C" fn make(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+        make(next, &[a, b, c, d, e, 0], 0)
+    }
+}
+
+/// The same between armed mappings, of which there are few: still in registers.
+#[inline(never)]
+extern "C" fn near(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+    if registry::lie_between_few([a, b, c, d, e])
+        && !are_calls_watched()
+        && let Some(next) = next.known()
+    {
+        // SAFETY: as above.
+        return unsafe { core::mem::transmute::<NonNull<c_void>, Call>(next)(a, b, c, d, e, 0) };
+    }
+    looked_at(a, b, c, d, e, next)
+}
+
+#[inline(never)] // All of it is on the stack there.
+extern "C" fn looked_at(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+    make(next, &[a, b, c, d, e, 0], -1)
+}
+
 /// What such a call answers.
 pub trait Answer {
-    /// If it fails: -1 in the lower half of a word, or null.
-    const FAILURE: isize;
+    type Failure: Failure;
 
     fn of(result: isize) -> Self;
 }
 
 impl Answer for c_int {
-    const FAILURE: isize = -1;
+    type Failure = MinusOne;
 
     fn of(result: isize) -> Self {
         result as Self
@@ -29,7 +86,7 @@ impl Answer for c_int {
 }
 
 impl Answer for isize {
-    const FAILURE: isize = -1;
+    type Failure = MinusOne;
 
     fn of(result: isize) -> Self {
         result
@@ -37,7 +94,7 @@ impl Answer for isize {
 }
 
 impl Answer for *mut c_void {
-    const FAILURE: isize = 0;
+    type Failure = Null;
 
     fn of(result: isize) -> Self {
         result as Self
@@ -49,35 +106,11 @@ impl Answer for *mut c_void {
 pub fn pass<R: Answer, const COUNT: usize>(next: &'static Next, given: [usize; COUNT]) -> R {
     const { assert!(COUNT <= 6, "no call takes more") };
     let word = |at: usize| given.get(at).copied().unwrap_or(0);
-    if COUNT == 6 {
-        return R::of(make(next, &core::array::from_fn(word), R::FAILURE));
-    }
-    // Five words and `next` go in registers: a function for each call is then but a few moves.
-    let make = if R::FAILURE == 0 { or_null } else { or_minus_one };
-    R::of(make(word(0), word(1), word(2), word(3), word(4), next))
-}
-
-#[inline(never)] // One copy is enough for all calls; so below.
-fn or_null(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
-    make(next, &[a, b, c, d, e, 0], 0)
-}
-
-#[inline(never)]
-fn or_minus_one(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
-    // Nearly always: before anything is put into memory.
-    if !registry::could_any_lie_in([a, b, c, d, e])
-        && !are_calls_watched()
-        && let Some(next) = next.known()
-    {
-        // SAFETY: as in `make`; the program's own call.
-        return unsafe { core::mem::transmute::<NonNull<c_void>, Call>(next)(a, b, c, d, e, 0) };
-    }
-    looked_at(a, b, c, d, e, next)
-}
-
-#[inline(never)] // All of it is on the stack there.
-fn looked_at(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
-    make(next, &[a, b, c, d, e, 0], -1)
+    R::of(if COUNT == 6 {
+        make(next, &core::array::from_fn(word), R::Failure::ANSWER)
+    } else {
+        R::Failure::make(word(0), word(1), word(2), word(3), word(4), next)
+    })
 }
 
 /// Makes the call that `next` stands for, which answers `failure` if it fails.
@@ -99,20 +132,4 @@ pub fn make(next: &Next, words: &Words, failure: isize) -> isize {
         -1 => failure,
         result => result,
     }
-}
-
-/// Calls with at most six integers and pointers, and nothing else.
-#[macro_export]
-macro_rules! by_words {
-    ($($(#[$doc:meta])* fn $name:ident($($word:ident: $type:ty),*) -> $result:ty;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for the function of this name.
-        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name($($word: $type),*) -> $result {
-            $crate::next_of!($name);
-            $crate::interpose::words::pass(&NEXT, [$($word as usize),*])
-        }
-    )*};
 }

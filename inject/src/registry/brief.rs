@@ -100,6 +100,28 @@ pub fn could_any_lie_in([one, two, three, four, five]: [usize; 5]) -> bool {
     lies(one) | lies(two) | lies(three) | lies(four) | lies(five)
 }
 
+/// Whether none of these addresses lies in anything armed, where that can be told at once: of few mappings, and of no more than two
+/// addresses that could.
+#[inline(always)]
+pub fn lie_between_few(addresses: [usize; 5]) -> bool {
+    let lowest = LOWEST.load(Relaxed);
+    let length = HIGHEST.load(Relaxed).wrapping_sub(lowest);
+    let (mut first, mut last, mut could) = (0, 0, 0);
+    for address in addresses {
+        if address.wrapping_sub(lowest) < length {
+            first = if could == 0 { address } else { first };
+            (last, could) = (address, could + 1);
+        }
+    }
+    could <= 2 && are_few() && !is_in_few(first) && !is_in_few(last)
+}
+
+/// Whether the address lies in one of the first mappings.
+#[inline(always)]
+pub fn is_in_few(address: usize) -> bool {
+    is_among_few(address, address.wrapping_add(1))
+}
+
 /// Slots whose mapping could hold the address.
 pub fn slots_at(address: usize) -> impl Iterator<Item = usize> {
     slots_in(address, address.saturating_add(1))

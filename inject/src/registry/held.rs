@@ -1,13 +1,13 @@
 //! A mapping in use: held against unmapping, and by one thread at a time its curtain changed.
 
+use super::Entry;
 use super::lifecycle::Turns;
 use super::said::Said;
-use super::{Entry, TABLE, brief};
 use crate::curtain::{Curtain, Span};
 use crate::populating::Trial;
 use crate::sys;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, Ordering::*, fence};
+use core::sync::atomic::{AtomicU64, Ordering::*};
 use precache_contract::segment::{MAPPINGS, Method, Refusal};
 
 #[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
@@ -34,18 +34,6 @@ impl Held {
 
     pub(super) fn covers(&self, address: usize) -> bool {
         (self.start()..self.start() + self.length()).contains(&address)
-    }
-
-    /// Whether another mapping is armed in a part of this one: two threads have mapped the same pages at once (`MAP_FIXED`), and
-    /// whose they are now only the kernel knows. Of the two, the one that is armed last sees the other.
-    pub fn is_one_of_two(&self) -> bool {
-        let (start, end) = (self.start(), self.start() + self.length());
-        // With the other's: one of them finds what the other has written before it.
-        fence(SeqCst);
-        let others = brief::slots_in(start, end).filter(|&slot| slot != self.slot);
-        let mut armed = others.filter_map(|slot| Self::of(slot, TABLE.get(slot)?));
-        // In brief what lies before a mapping may count as armed, too.
-        armed.any(|other| other.entry.overlaps(start, end)) && !cfg!(feature = "sabotage-mapped-twice")
     }
 
     pub fn slot(&self) -> usize {

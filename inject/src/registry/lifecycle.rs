@@ -43,6 +43,16 @@ impl Lifecycle {
         self.state.load(Relaxed) == ARMED
     }
 
+    /// By one look: in between it might go from the one to the other.
+    pub fn is_armed_or_claimed(&self) -> bool {
+        matches!(self.state.load(SeqCst), CLAIMED | ARMED)
+    }
+
+    /// Somebody is filling it in.
+    pub fn is_claimed(&self) -> bool {
+        self.state.load(SeqCst) == CLAIMED
+    }
+
     /// Holds the mapping, if it is armed: it stays mapped until [`Self::release`].
     pub fn hold(&self) -> bool {
         // First held, then looked at again.
