@@ -260,9 +260,9 @@ impl FileRecord {
         self.filling.shares()
     }
 
-    /// The engine that was asked for, if it has no effect on this file.
-    pub fn unmet_engine(&self) -> Option<&'static str> {
-        self.filling.unmet().map(Way::name)
+    /// Whether it was to be filled by this engine, which has no effect on it.
+    pub fn is_without_effect(&self, engine: Way) -> bool {
+        self.filling.is_unmet(engine)
     }
 }
 

@@ -53,7 +53,7 @@ impl Filling {
             }
             Some(Way::Read) => (vec![Way::Read], Choice::new([Way::Read.contender(large)])),
             Some(way) => {
-                let reserve = Contender { chunks: [0; 2], handicap: 1.0 };
+                let reserve = Contender { chunks: [0; 2], handicap: 1.0, pays_from: Duration::ZERO };
                 (vec![way, Way::Read], Choice::new([way.contender(large), reserve]))
             }
         };
@@ -73,10 +73,9 @@ impl Filling {
         self.wanted == Some(engine)
     }
 
-    /// The engine that was asked for, if most came in by another, for it has no effect here.
-    pub fn unmet(&self) -> Option<Way> {
-        let shares = self.shares();
-        self.wanted.filter(|way| shares.first().is_some_and(|&(most, _)| most != way.name()))
+    /// Whether this engine was asked for, and has been found to have no effect here.
+    pub fn is_unmet(&self, engine: Way) -> bool {
+        self.wanted == Some(engine) && !self.offers(engine)
     }
 
     /// What its trials have found, once they are over; nothing if it was told already.

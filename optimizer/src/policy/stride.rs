@@ -216,8 +216,9 @@ impl Stride {
     /// The same within the first gap behind `from`, where only a reader trips that leaves nothing out; none if `from` lies in a
     /// gap itself, and so tells.
     pub fn probe_gap(&self, from: u64) -> Option<Probe> {
-        // What lies nearer to the next record may be taken for its start.
-        let length = (self.high + self.period().saturating_sub(self.tolerance(1))) / 2 / PAGE * PAGE;
+        // What lies nearer to a record's beginning, this one's or the next one's, may be taken for a start.
+        let near = self.tolerance(1);
+        let length = ((self.high.max(near) + self.period().saturating_sub(near)) / 2).next_multiple_of(PAGE);
         if self.is_backward || length <= self.high || self.place(from) == Place::Gap {
             return None;
         }

@@ -261,4 +261,8 @@ impl ProgressSource for Checkpoints {
     fn let_go(&self, mapping: MappingId) {
         self.shared.let_go(mapping);
     }
+
+    fn is_let_go(&self, id: MappingId) -> bool {
+        self.shared.mapping(id).is_some_and(|mapping| mapping.veto.load(Relaxed) == id.generation)
+    }
 }

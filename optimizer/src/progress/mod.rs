@@ -62,4 +62,7 @@ pub trait ProgressSource: Send {
 
     /// Asks the reader's side to let go of the mapping.
     fn let_go(&self, mapping: MappingId);
+
+    /// Whether that was asked.
+    fn is_let_go(&self, mapping: MappingId) -> bool;
 }

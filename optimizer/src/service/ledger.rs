@@ -1,7 +1,7 @@
 //! What is noted for the report of one session by the threads that serve its readers.
 
 use super::worker::lock;
-use crate::engine::{Account, FileRecord, Held};
+use crate::engine::{Account, FileRecord, Held, Way};
 use crate::options::Mode;
 use crate::report::{EngineShare, FileReport};
 use std::collections::HashMap;
@@ -77,13 +77,13 @@ impl Ledger {
         }
     }
 
-    /// On each file, in the order in which they were mapped first, and on all others together.
-    pub fn reports(&self, mode: Mode) -> Vec<FileReport> {
+    /// For a session in this mode that wished for this engine: on each file, in the order in which they were mapped first, and on all others together.
+    pub fn reports(&self, mode: Mode, wanted: Option<Way>) -> Vec<FileReport> {
         let mut known = lock(&self.files);
         known.sum_up();
         let mut files: Vec<_> = known.files.values().collect();
         files.sort_by_key(|file| file.number);
-        files.into_iter().map(|file| file.report(mode)).chain(known.sums.clone()).collect()
+        files.into_iter().map(|file| file.report(mode, wanted)).chain(known.sums.clone()).collect()
     }
 
     /// The troubles so far; they are not told again.
@@ -100,7 +100,7 @@ impl Known {
             let stays = file.number < FILES || file.record.kept.is_open();
             if !stays {
                 // What was decided is not told of sums.
-                sums.get_or_insert_with(FileReport::of_many).add(&file.report(Mode::On));
+                sums.get_or_insert_with(FileReport::of_many).add(&file.report(Mode::On, None));
             }
             stays
         });
@@ -108,7 +108,8 @@ impl Known {
 }
 
 impl KnownFile {
-    fn report(&self, mode: Mode) -> FileReport {
+    /// For a session in this mode that wished for this engine.
+    fn report(&self, mode: Mode, wanted: Option<Way>) -> FileReport {
         let (file, counters) = (&self.record, &self.account);
         let requested = counters.requested.load(Relaxed);
         let (fetched, cached) = (counters.fetched.load(Relaxed), counters.cached.load(Relaxed));
@@ -124,8 +125,8 @@ impl KnownFile {
             (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
             (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
         };
-        let decision = match file.unmet_engine() {
-            Some(engine) => format!("{decision}; --engine {engine} has no effect on it"),
+        let decision = match wanted.filter(|&engine| file.is_without_effect(engine)) {
+            Some(engine) => format!("{decision}; --engine {} has no effect on it", engine.name()),
             None => decision,
         };
         let decision = match file.failures.left() {
@@ -169,7 +170,7 @@ mod tests {
         let ledger = Ledger::default();
         let file = open(&Arc::default());
         let account = ledger.account_of(&file.record);
-        let decision = || ledger.reports(Mode::On)[0].decision.clone();
+        let decision = || ledger.reports(Mode::On, None)[0].decision.clone();
         assert!(decision().contains("no stream was found"), "{}", decision());
         account.requested.store(1, Relaxed);
         assert!(decision().contains("the mapping was gone"), "{}", decision());
@@ -194,7 +195,7 @@ mod tests {
                 stays = Some(file);
             }
         }
-        let reports = ledger.reports(Mode::On);
+        let reports = ledger.reports(Mode::On, None);
         assert_eq!(reports.len() as u64, FILES + 1 + 1);
         assert!(
             reports[..FILES as usize].iter().enumerate().all(|(number, report)| report.fetched == 1 + number as u64)

@@ -134,7 +134,7 @@ impl Session {
             self.ledger
                 .note_trouble("no answer yet whether databases with private lock files are open for writing".into());
         }
-        let files = self.ledger.reports(self.options.mode);
+        let files = self.ledger.reports(self.options.mode, self.options.engine);
         // Of files that are told together no path is known any more.
         if !files.is_empty() && !files.iter().any(FileReport::is_of_many) {
             self.note_unused_ranges(&files);

@@ -101,7 +101,7 @@ impl Worker {
                             feeder.advise(advice, part, &source);
                         }
                     },
-                    None if !source.is_mapped(progress.mapping) => {}
+                    None if !source.is_mapped(progress.mapping) || source.is_let_go(progress.mapping) => {}
                     None if early.len() < EARLY => early.push(progress),
                     None => {
                         self.shared.counters().lost.fetch_add(1, Relaxed);

@@ -12,6 +12,7 @@ use super::{Engine, Failure, Traffic};
 use crate::policy::choice::Contender;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::time::Duration;
 
 pub use self::populate::is_known as is_populating_known;
 
@@ -29,6 +30,12 @@ pub enum Way {
     /// not fill what mappings see.
     Populate,
 }
+
+/// Large pieces, each of which costs a processor's time for its pages in a mapping, and two MiB of memory in a row, pay on long ways:
+/// where answers come sooner, the nine requests of 128 KiB that every mount bears bring more than a GB/s. On a local disk whose first
+/// answers took 0.4 to 0.9 ms, 8 MiB of large pieces showed up to 5.6 GB/s and 2 GiB of them 0.6 to 1.3; 4 GiB took 2.0 to 6.4 s, and
+/// 1.8 to 3.0 by read-ahead calls.
+const LONG_WAY: Duration = Duration::from_millis(1);
 
 impl Way {
     const ALL: [Self; 4] = [Self::ReadAhead, Self::Read, Self::Ring, Self::Populate];
@@ -54,7 +61,8 @@ impl Way {
             Self::Populate if large => ([4, 12], 1.0),
             Self::Populate => ([12, 48], 1.1),
         };
-        Contender { chunks, handicap }
+        let pays_from = if large && self == Self::Populate { LONG_WAY } else { Duration::ZERO };
+        Contender { chunks, handicap, pays_from }
     }
 
     /// What can be tried on a file. Where residency cannot be asked for, nobody can tell read-ahead that does nothing, and

@@ -40,7 +40,7 @@ fn alone(mebibytes: u64) -> f64 {
 /// Where the change comes: at places of every kind between two thresholds.
 const PLACES: [usize; 4] = [201, 213, 226, 240];
 
-/// Of each order, records whose starts lie on the grid too.
+/// Of each order, records whose starts lie on the grid too; not at checkpoints alone, where nothing tells.
 const ORDERS: [(usize, usize); 8] =
     [(196, 49), (98, 49), (392, 49), (256, 64), (256, 128), (1024, 256), (400, 100), (400, 200)];
 
