@@ -57,23 +57,106 @@ fn only_interposers_are_exported() {
          sched_getaffinity sched_setaffinity pthread_getaffinity_np pthread_setaffinity_np sched_getparam sched_setparam
          sched_setscheduler getresuid getresgid timer_settime timer_gettime copy_file_range splice signalfd sigpending sigwait
          shmctl msgctl semctl mq_getattr sched_rr_get_interval pthread_setschedparam pthread_getname_np
+         __connect __fcntl __pipe __poll __select __sched_getparam __sched_setscheduler
+         mount umount umount2 pivot_root swapon swapoff acct quotactl sethostname setdomainname klogctl init_module delete_module
+         fanotify_mark name_to_handle_at open_by_handle_at capget capset adjtimex ntp_adjtime clock_adjtime clock_settime
+         clock_gettime getcpu mincore mq_open __mq_open_2 mq_unlink mq_setattr mq_notify pthread_setname_np ttyname_r
+         __ttyname_r_chk getdirentries getdirentries64 arch_prctl __arch_prctl modify_ldt fsopen fspick fsconfig move_mount mount_setattr
+         open_tree pidfd_send_signal
          arc4random_buf
          read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
          send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg __recv_chk __recvfrom_chk
          process_vm_readv process_vm_writev getrandom getentropy
          getaddrinfo_a aio_read aio_read64 aio_write aio_write64 lio_listio lio_listio64
          fwrite fwrite_unlocked fread fread_unlocked __fread_chk __fread_unlocked_chk fputs fputs_unlocked puts
-         printf fprintf dprintf vprintf vfprintf vdprintf warn warnx vwarn vwarnx err errx verr verrx
+         printf fprintf dprintf vprintf vfprintf vdprintf perror psignal psiginfo herror warn warnx vwarn vwarnx err errx verr verrx
          __printf_chk __fprintf_chk __dprintf_chk __vprintf_chk __vfprintf_chk __vdprintf_chk
          syscall prctl abort __assert_fail __assert_perror_fail
          dlopen dlmopen dlsym
          fopen fopen64 stat stat64 lstat lstat64 fstatat fstatat64 statx __xstat __xstat64 __lxstat __lxstat64 __fxstatat
          __fxstatat64 statfs statfs64 statvfs statvfs64 access faccessat opendir chdir readlink readlinkat realpath __realpath_chk creat creat64
          mkdir mkdirat unlink unlinkat rmdir truncate truncate64 chmod remove fchmodat chown lchown fchownat utime utimes utimensat eaccess euidaccess
+         __statfs fremovexattr mknodat __xmknod __xmknodat lchmod lutimes futimesat pathconf ftok scandir scandir64 scandirat
+         scandirat64 catopen
          __readlink_chk __readlinkat_chk rename renameat renameat2 link linkat symlink symlinkat mkfifo freopen freopen64
          open open64 openat openat64 __open __open64 __open_2 __open64_2 __openat_2 __openat64_2",
     );
     assert_eq!(symbols(&library, "--defined-only"), interposers);
+}
+
+/// The glibc that the list below was made for.
+const KNOWN: [u32; 2] = [2, 36];
+
+/// Functions of libc that make a system call, and leave no memory of the program's to the kernel; but for the last group and `ptrace`,
+/// they are given none, or take what they are given apart before.
+const WITHOUT_MEMORY: &str = "
+    _Exit __close __dup2 __getpgid __getpid __lseek __sched_get_priority_max __sched_get_priority_min __sched_getscheduler
+    __sched_yield __setpgid _exit alarm brk clock_getcpuclockid close close_range dup dup2 dup3 epoll_create epoll_create1 eventfd
+    fallocate fallocate64 fanotify_init fchdir fchmod fchown fdatasync flock fsmount fsync ftruncate ftruncate64 getegid geteuid
+    getgid getpgid getpgrp getpid getppid getpriority getsid gettid getuid inotify_init inotify_init1 inotify_rm_watch ioperm iopl
+    kill listen lseek lseek64 mq_close msgget msync munlock munlockall pause personality pidfd_getfd pidfd_open pkey_alloc pkey_free
+    posix_fallocate posix_fallocate64 process_mrelease reboot sched_get_priority_max sched_get_priority_min sched_getcpu
+    sched_getscheduler sched_yield semget setegid seteuid setfsgid setfsuid setgid setns setpgid setpriority setregid setresgid
+    setresuid setreuid setsid setuid shmdt shmget shutdown socket sync sync_file_range syncfs tcdrain tee tgkill thrd_yield
+    timer_delete timer_getoverrun timerfd_create umask unshare vhangup
+    pthread_sigqueue ptrace sigqueue tcgetattr tcsetattr
+    __clone __vfork clone vfork pthread_create
+    getcontext pthread_barrier_destroy pthread_barrier_wait pthread_cond_broadcast pthread_cond_clockwait pthread_cond_destroy
+    pthread_cond_signal pthread_cond_timedwait pthread_cond_wait pthread_mutex_init pthread_mutex_setprioceiling
+    pthread_mutex_trylock pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock pthread_rwlock_rdlock pthread_rwlock_timedrdlock
+    pthread_rwlock_timedwrlock pthread_rwlock_tryrdlock pthread_rwlock_unlock pthread_rwlock_wrlock sem_post";
+
+/// Functions that programs are linked to and that make a system call themselves, by their machine code: of this libc, those that no
+/// interposer stands in front of are known to leave the kernel nothing of a mapping, or are in `docs/limitations.md` (locks). What came with a later glibc than the list was
+/// made for is not judged.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn all_of_libc_that_hands_memory_to_the_kernel_is_interposed() {
+    let (_home, library) = unpacked();
+    let known: BTreeSet<String> = names(WITHOUT_MEMORY).union(&symbols(&library, "--defined-only")).cloned().collect();
+    let making = functions_that_make_calls(&libc());
+    assert!(
+        making.len() > 200 && making.contains("fchmod") && making.contains("mount"),
+        "they are not found: {making:?}"
+    );
+    let unknown: Vec<_> = making.difference(&known).collect();
+    assert!(unknown.is_empty(), "what do these hand to the kernel? {unknown:?}");
+}
+
+/// The file that the name `libc.so.6` stands for in this process.
+fn libc() -> PathBuf {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let path = maps.lines().find_map(|line| line.split_whitespace().last().filter(|path| path.ends_with("/libc.so.6")));
+    path.expect("tests are linked to libc").into()
+}
+
+fn functions_that_make_calls(library: &PathBuf) -> BTreeSet<String> {
+    let run = |command: &mut Command| {
+        let output = command.arg(library).output().expect("binutils are there");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let address = |text: &str| u64::from_str_radix(text, 16).ok();
+    // Start, length, type and name; several at one place. Of a name those are left out that only old programs, or libc itself, use.
+    let table = run(Command::new("nm").args(["-D", "--defined-only", "--print-size"]));
+    let function = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (start, length, kind) = (address(words.next()?)?, address(words.next()?)?, words.next()?);
+        let (name, version) = words.next()?.split_once("@@")?;
+        let version: Vec<u32> =
+            version.strip_prefix("GLIBC_")?.split('.').map_while(|part| part.parse().ok()).collect();
+        let is_known = !version.is_empty() && version.as_slice() <= KNOWN.as_slice();
+        (["T", "W", "i"].contains(&kind) && is_known).then(|| (start, (start + length, name.to_owned())))
+    };
+    let functions: Vec<_> = table.lines().filter_map(function).collect();
+    let code = run(Command::new("objdump").args(["--disassemble", "--no-show-raw-insn"]));
+    let calls = code.lines().filter_map(|line| {
+        let (at, instruction) = line.trim_start().split_once(':')?;
+        (instruction.trim() == "syscall").then(|| address(at)).flatten()
+    });
+    let calls: BTreeSet<u64> = calls.collect();
+    let makes_call = |(start, (end, _)): &&(u64, (u64, String))| calls.range(start..end).next().is_some();
+    functions.iter().filter(makes_call).map(|(_, (_, name))| name.clone()).collect()
 }
 
 /// A function is looked up by the hash of its name alone, of which the table keeps all but the last bit (`inject/src/symbols.rs`).

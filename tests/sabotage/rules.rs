@@ -26,7 +26,12 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "words-not-looked-at",
-        &[("hostile", "01_paths.c"), ("hostile", "01_rarer_calls.c"), ("hostile", "01_rarest_calls.c")],
+        &[
+            ("hostile", "01_paths.c"),
+            ("hostile", "01_rarer_calls.c"),
+            ("hostile", "01_rarest_calls.c"),
+            ("hostile", "01_calls_of_administrators.c"),
+        ],
     ),
     rule("no-pins", &[("hostile", "01_calls_while_others_rearm.c")]),
     rule("efault-not-retried", &[("hostile", "01_forked_during_a_call.c")]),
@@ -35,16 +40,26 @@ pub const RULES: &[Rule] = &[
     rule("looked-up-past-us", &[("hostile", "29_functions_looked_up.c")]),
     rule("ours-whoever-looks", &[("hostile", "29_other_preloaded_libraries.sh")]),
     // Signal context.
-    always("malloc-in-handler", &[("hostile", "28_registers_and_errno.c"), ("reader", "library::little_is_imported")]),
+    always(
+        "malloc-in-handler",
+        &[
+            ("hostile", "28_registers_and_errno.c"),
+            ("hostile", "17_locks_are_held.c"),
+            ("reader", "library::little_is_imported"),
+        ],
+    ),
     rule("lock-in-handler", &[("hostile", "28_registers_and_errno.c"), ("reader", "library::little_is_imported")]),
     rule("thread-local-in-handler", &[("reader", "library::no_thread_local_storage_is_used")]),
     rule("errno-in-handler", &[("hostile", "28_registers_and_errno.c")]),
     rule("registers-changed", &[("hostile", "28_registers_and_errno.c")]),
-    rule("deep-stack", &[("hostile", "12_stacks.c")]),
+    rule("deep-stack", &[("hostile", "12_stacks.c"), ("hostile", "37_coroutines.c")]),
+    rule("data-read-in-handler", &[("hostile", "31_truncated_file.c")]),
+    rule("late-faults-are-the-programs", &[("hostile", "16_threads_on_one_checkpoint.c")]),
     // The program's signals.
     always("segv-can-be-blocked", &[("hostile", "11_masks.c"), ("hostile", "11_mask_of_a_context.c")]),
     rule("sent-signals-trip", &[("hostile", "07_sent_signals.c")]),
     rule("writes-swallowed", &[("hostile", "06_write_to_read_only_checkpoint.c")]),
+    rule("aborts-unnoticed", &[("hostile", "34_aborted.c")]),
     rule("death-in-other-words", &[("hostile", "05_deaths.c")]),
     rule("own-handler-shown", &[("hostile", "08_old_handlers.c")]),
     rule("handler-not-called", &[("hostile", "06_write_to_read_only_checkpoint.c"), ("hostile", "10_leave_by_jump.c")]),
@@ -57,14 +72,23 @@ pub const RULES: &[Rule] = &[
     ),
     rule("pending-lost", &[("hostile", "11_pending.c")]),
     rule("raw-handler-taken-over", &[("hostile", "13_raw_handler_before.c")]),
-    rule("raw-handler-unnoticed", &[("hostile", "13_raw_handler_after.c")]),
+    rule(
+        "raw-handler-unnoticed",
+        &[("hostile", "13_raw_handler_after.c"), ("hostile", "13_raw_handler_of_a_library.c")],
+    ),
     // Memory.
     rule("mapped-twice", &[("hostile", "18_mapped_by_two_threads.sh")]),
     rule("armed-after-letting-go", &[("hostile", "18_mapped_by_two_threads.sh")]),
     rule("munmap-unnoticed", &[("hostile", "18_address_reuse.c")]),
     always(
         "mprotect-unnoticed",
-        &[("hostile", "19_protection_is_the_programs.c"), ("hostile", "19_unusual_changes.c")],
+        &[
+            ("hostile", "19_protection_is_the_programs.c"),
+            ("hostile", "19_unusual_changes.c"),
+            ("hostile", "04_pinning_calls.c"),
+            ("hostile", "04_everything_locked.c"),
+            ("hostile", "35_locked_and_mixed.c"),
+        ],
     ),
     rule("unmap-does-not-wait", &[("hostile", "18_address_reuse.c")]),
     rule("guard-before-registration", &[("hostile", "18_mapped_under_readers.c")]),
@@ -83,7 +107,16 @@ pub const RULES: &[Rule] = &[
     rule("forks-do-not-wait", &[("hostile", "22_fork_while_mapping.c")]),
     rule("descriptors-kept", &[("hostile", "26_descriptors_are_the_programs.c")]),
     rule("filters-unnoticed", &[("hostile", "27_filter_set_after_start.c")]),
-    rule("raw-calls-unnoticed", &[("hostile", "03_go_is_recognized.c"), ("hostile", "03_ring_is_recognized.c")]),
+    rule(
+        "raw-calls-unnoticed",
+        &[
+            ("hostile", "03_go_is_recognized.c"),
+            ("hostile", "03_ring_is_recognized.c"),
+            ("hostile", "04_pinning_device.c"),
+            ("hostile", "04_device_of_a_child.c"),
+        ],
+    ),
+    rule("waits-for-the-optimizer", &[("hostile", "25_optimizer_stands_still.c")]),
     rule("optimizer-death-unnoticed", &[("filling", "optimizer::a_killed_optimizer_is_outlived_and_replaced")]),
     rule(
         "unserved-children-forgotten",

@@ -1,8 +1,9 @@
 /* Expected: while other threads read the same mapping over and over, so that pages behind them are closed again, warn(3), err(3) and
- * their kin write all of a long text in it to a standard error that has a buffer, and end the program as they should.
+ * their kin, perror(3) and those of signals and hosts write all of a long text in it to a standard error that has a buffer, and end the program as they should.
  * @own-data */
 #include "hostile.h"
 #include <err.h>
+#include <netdb.h>
 #include <stdarg.h>
 
 /* So much that stdio leaves its own buffer out, and the kernel is at it for a while. */
@@ -66,6 +67,29 @@ static int is_whole(int how, int file)
 	return found && strncmp(found + 2, text, LENGTH) == 0 && strcmp(found + 2 + LENGTH, end) == 0;
 }
 
+/* Begins with the text, and goes on so. */
+static int begins(int how, int file)
+{
+	static const char *const after[] = { ": No such file or directory\n", ": User defined signal 1\n", ": User defined signal 1 (", ": Unknown host\n" };
+	ssize_t length = pread(file, back, sizeof back - 1, 0);
+	back[length < 0 ? 0 : length] = 0;
+	return strncmp(back, text, LENGTH) == 0 && strncmp(back + LENGTH, after[how], strlen(after[how])) == 0;
+}
+
+static void explain(int how, size_t at)
+{
+	const siginfo_t what = { .si_signo = SIGUSR1, .si_code = SI_USER };
+	const char *there = (const char *)base + at;
+	errno = ENOENT;
+	h_errno = HOST_NOT_FOUND;
+	switch (how) {
+	case 0: perror(there); break;
+	case 1: psignal(SIGUSR1, there); break;
+	case 2: psiginfo(&what, there); break;
+	case 3: herror(there); break;
+	}
+}
+
 int main(int count, char **arguments)
 {
 	(void)count;
@@ -91,6 +115,11 @@ int main(int count, char **arguments)
 		tell(round % 4, round % 12 * 5 * MIB);
 		fflush(stderr);
 		wrong += !is_whole(round % 4, output);
+		if (ftruncate(output, 0) || lseek(output, 0, SEEK_SET))
+			fail("a memory file");
+		explain(round % 4, round % 12 * 5 * MIB);
+		fflush(stderr);
+		wrong += !begins(round % 4, output);
 		if (round == 100)
 			rendezvous();
 	}

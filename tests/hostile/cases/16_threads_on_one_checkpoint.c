@@ -1,6 +1,7 @@
 /* Expected: 64 threads that touch the same closed page at the same moment all read what is there, in each of many rounds, and
  * nothing is left over.
- * @stopped */
+ * @stopped
+ * @at-most forwarded 0 */
 #include "hostile.h"
 #include "possessions.h"
 #include <limits.h>
