@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::{Advice, MmapMut, MmapOptions};
 use nix::sys::sysinfo::sysinfo;
 use precache::memory::Memory;
 
@@ -33,8 +33,7 @@ impl Claim {
     pub fn hold(bytes: u64) -> io::Result<Self> {
         let most = (free()? / 4).min(Memory::here().budget() / 2);
         let pieces = (bytes / 4 * 5).min(most) as usize / PIECE;
-        let held = (0..pieces).map(|_| MmapOptions::new().len(PIECE).populate().map_anon());
-        let held = held.collect::<io::Result<Vec<_>>>()?;
+        let held = (0..pieces).map(|_| piece()).collect::<io::Result<Vec<_>>>()?;
         let (is_over, before) = (Arc::new(AtomicBool::new(false)), free()?);
         let told = Arc::clone(&is_over);
         let holder = thread::spawn(move || let_go(held, before, &told));
@@ -50,6 +49,14 @@ impl Drop for Claim {
             let _ = holder.join();
         }
     }
+}
+
+/// In huge pages where there are any: to give back page by page takes a processor half a second for 4 GiB, in the midst of the run.
+fn piece() -> io::Result<MmapMut> {
+    let memory = MmapOptions::new().len(PIECE).map_anon()?;
+    let _ = memory.advise(Advice::HugePage);
+    memory.advise(Advice::PopulateWrite)?;
+    Ok(memory)
 }
 
 /// Bytes of memory that nobody uses.

@@ -54,7 +54,7 @@ fn bar(place: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
         .with_context(|| format!("nothing was measured with a buffer on the {place}"))?;
     let requirement = match place {
         "none" => format!("a call by number that has no buffer takes at most {BAR} ns more"),
-        "between mappings" => format!("calls whose buffer lies between armed mappings take at most {BAR} ns more"),
+        "between mappings" => format!("calls whose buffer lies between four armed mappings take at most {BAR} ns more"),
         "mmap" => format!("calls whose buffer lies in a mapping of its own take at most {BAR} ns more"),
         place => format!("calls whose buffer lies on the {place} take at most {BAR} ns more"),
     };

@@ -1,10 +1,11 @@
-//! What precache costs a program beside its reading: trips, interposed calls, children, its start, its memory.
+//! What precache costs a program beside its reading: trips, interposed calls, children, its start, waits, its size.
 
 mod calls;
 mod children;
 mod library;
 mod start;
 mod trips;
+mod waits;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -29,6 +30,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<()> {
     for judge in [children::judge, start::judge, library::judge] {
         bars.push(judge(bench)?);
     }
+    bars.extend(waits::judge(bench)?);
     publish(bench, &machine, "costs", "What it costs the program", &table(&bars).to_string(), &bars)
 }
 

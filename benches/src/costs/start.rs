@@ -43,7 +43,7 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Bar> {
 }
 
 /// Another program under precache, so that the optimizer runs.
-fn serving(bench: &Bench) -> anyhow::Result<Stopped> {
+pub fn serving(bench: &Bench) -> anyhow::Result<Stopped> {
     let words = under_precache(bench, &[], ["sh", "-c", "echo serving; read line"].map(Into::into).to_vec());
     let mut command = bench.programs.command(&words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("precache-run starts")?;

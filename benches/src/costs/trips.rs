@@ -36,6 +36,9 @@ struct Counts {
     quiet: u64,
     woken: u64,
     rearmed: u64,
+    /// All trips, and the pages that they closed again.
+    trips: u64,
+    rearms: u64,
 }
 
 /// One kind of trips.
@@ -104,8 +107,22 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         }
     }
     let bars = measured.iter().flat_map(|(protect, runs)| KINDS.iter().map(move |kind| kind.judge(protect, runs)));
+    let rearms = measured.iter().map(|(protect, runs)| rearms(protect, runs));
     let runs = measured.iter().flat_map(|(_, runs)| runs);
-    Ok(bars.chain([wake(runs)]).collect())
+    Ok(bars.chain(rearms).chain([wake(runs)]).collect())
+}
+
+/// After how many trips the page that had tripped five trips before was closed again: no other is, but for the stops of a reader that
+/// skips and what lies ahead.
+fn rearms(protect: &str, runs: &[Run]) -> Bar {
+    let requirement = format!("{protect}: pages closed again, of those that tripped, for each trip");
+    let counts = || runs.iter().flatten().map(|rounds| &rounds.counts);
+    let (trips, rearms) = counts().fold((0, 0), |all, counts| (all.0 + counts.trips, all.1 + counts.rearms));
+    if trips == 0 {
+        return Bar::not_measured(requirement, "there was none");
+    }
+    let measured = format!("{:.3} ({rearms} pages, {trips} trips)", rearms as f64 / trips as f64);
+    Bar::new(requirement, measured, Verdict::NoBar)
 }
 
 /// What no handler that wakes a sleeping process can do without.

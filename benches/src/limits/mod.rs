@@ -1,6 +1,7 @@
 //! How near to the storage's limit precache comes, and that it is never in the way: measured and judged, row by row.
 
 mod compute;
+mod engines;
 mod hostile;
 mod local;
 mod memory;
@@ -102,6 +103,7 @@ pub fn run(bench: &Bench, only: &[String]) -> anyhow::Result<()> {
         sharing::cases(),
         populate::cases(),
         hostile::cases(),
+        engines::cases(),
         peers::cases(),
     ]
     .into_iter()

@@ -71,54 +71,46 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         );
         let segment = segment().context("there is no segment: run this under precache-run")?;
         let mut tripped = Vec::new();
+        let counted = || (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
+        let mut before = counted();
         for checkpoint in (0..length).step_by(DISTANCE) {
-            // Both a moment apart, and each right after its action is set: whatever else happens meets both. Half the file
-            // apart, so that neither finds the processor's caches filled by the other.
-            rest(pace);
-            let least = match bare.fault((checkpoint + half) % length, !pace.is_zero())? {
-                Fault::Bare(time) => {
-                    times.bare.push(time);
-                    Some(time)
-                }
-                Fault::Waking(time) => {
-                    times.waking.push(time);
-                    None
-                }
-                Fault::TimedWake(wake) => {
-                    times.wake.push(wake);
-                    None
-                }
-                Fault::InVain => None,
+            // Both a moment apart, each first as often as the other, and each right after its action is set: whatever else happens
+            // meets both. Half the file apart, so that neither finds the processor's caches filled by the other.
+            let is_bare_first = (checkpoint / DISTANCE + round).is_multiple_of(2);
+            let bare_fault = |bare: &mut Bare| {
+                rest(pace);
+                bare.fault((checkpoint + half) % length, !pace.is_zero())
             };
+            let mut least = if is_bare_first { Some(bare_fault(&mut bare)?) } else { None };
             rest(pace);
             action(Some(&bare.others))?;
+            let mut trip = None;
             for at in (checkpoint..checkpoint + DISTANCE).step_by(STEP) {
-                let before = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
                 let time = mapping.touch(at);
-                let after = (segment.counters.trips.load(Relaxed), segment.counters.wakes.load(Relaxed));
-                if after.0 == before.0 {
+                // Not looked at right before: the handler finds them where they are.
+                let after = counted();
+                let (trips, wakes) = (after.0 - before.0, after.1 - before.1);
+                before = after;
+                if trips == 0 {
                     continue;
                 }
-                ensure!(after.0 == before.0 + 1, "one access was {} trips", after.0 - before.0);
+                ensure!(trips == 1, "one access was {trips} trips");
                 tripped.push(at);
                 // The only page that may be closed again is the one that has just ceased to be recent.
                 let fallen = tripped.len().checked_sub(RECENT + 1).map(|index| tripped[index]);
                 let is_rearmed = fallen.is_some_and(|fallen| mapping.is_closed(fallen));
-                if at < LEARNING || at != checkpoint {
-                    continue;
-                }
-                let kind = match (is_rearmed, after.1 > before.1) {
-                    (false, false) => &mut times.quiet,
-                    (false, true) => &mut times.woken,
-                    (true, false) => &mut times.rearmed,
-                    (true, true) => continue,
-                };
-                kind.extend(least.map(|least| time - least));
-                if after.1 > before.1 {
-                    times.woken_time.push(time);
+                times.trips += 1;
+                times.rearms += usize::from(is_rearmed);
+                if at >= LEARNING && at == checkpoint {
+                    trip = Some((time, is_rearmed, wakes > 0));
                 }
             }
+            if !is_bare_first {
+                least = Some(bare_fault(&mut bare)?);
+            }
+            times.note(least, trip);
         }
+        action(Some(&bare.others))?;
     }
     print(&slow, true);
     print(&quick, false);
@@ -140,13 +132,44 @@ struct Times {
     rearmed: Vec<f64>,
     /// Those that wake, from the access to its end.
     woken_time: Vec<f64>,
+    /// All trips, and those after which one more page was closed again.
+    trips: usize,
+    rearms: usize,
+}
+
+impl Times {
+    /// A fault, and the trip beside it: its time, whether it closed a page again, and whether it woke the optimizer.
+    fn note(&mut self, fault: Option<Fault>, trip: Option<(f64, bool, bool)>) {
+        let mut least = None;
+        match fault {
+            Some(Fault::Bare(time)) => {
+                self.bare.push(time);
+                least = Some(time);
+            }
+            Some(Fault::Waking(time)) => self.waking.push(time),
+            Some(Fault::TimedWake(wake)) => self.wake.push(wake),
+            Some(Fault::InVain) | None => {}
+        }
+        let Some((time, is_rearmed, wakes)) = trip else { return };
+        let kind = match (is_rearmed, wakes) {
+            (false, false) => &mut self.quiet,
+            (false, true) => &mut self.woken,
+            (true, false) => &mut self.rearmed,
+            (true, true) => return,
+        };
+        kind.extend(least.map(|least| time - least));
+        if wakes {
+            self.woken_time.push(time);
+        }
+    }
 }
 
 fn print(times: &[Times; PLACES], is_slow: bool) {
     let of_places = |of: fn(&Times) -> &[f64]| of_places(times.each_ref().map(of));
     let count = |of: fn(&Times) -> &[f64]| times.iter().map(|times| of(times).len()).sum::<usize>();
     let counts = json!({ "quiet": count(|times| &times.quiet), "woken": count(|times| &times.woken),
-        "rearmed": count(|times| &times.rearmed) });
+        "rearmed": count(|times| &times.rearmed), "trips": times.iter().map(|times| times.trips).sum::<usize>(),
+        "rearms": times.iter().map(|times| times.rearms).sum::<usize>() });
     println!(
         "{}",
         json!({ "is_slow": is_slow, "bare": of_places(|times| &times.bare), "waking": of_places(|times| &times.waking),
