@@ -1,6 +1,6 @@
-//! Functions for calls with integers and pointers alone, at most six of them: of each there are some two hundred like it. Those with
-//! at most five are two instructions, which leave the words where they are and need no entry in the tables of unwinders, for they
-//! have no frame and are never returned to.
+//! Functions for calls with integers and pointers alone, at most six of them: some two hundred. One with at most five is two
+//! instructions, which leave the words where they are; it needs no entry in the tables of unwinders, for it has no frame and is
+//! never returned to.
 
 use super::words::Failure;
 use core::arch::naked_asm;
