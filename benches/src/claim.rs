@@ -51,7 +51,7 @@ impl Drop for Claim {
     }
 }
 
-/// In huge pages where there are any: to give back page by page takes a processor half a second for 4 GiB, in the midst of the run.
+/// In huge pages where there are any: to give back 4 GiB page by page takes a processor 0.3 s in the midst of the run, and so 0.01.
 fn piece() -> io::Result<MmapMut> {
     let memory = MmapOptions::new().len(PIECE).map_anon()?;
     let _ = memory.advise(Advice::HugePage);

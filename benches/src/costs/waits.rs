@@ -52,7 +52,7 @@ impl Case {
             waits.push(times.iter().zip(least).map(|(time, least)| time - least).fold(f64::NEG_INFINITY, f64::max));
         }
         let requirement =
-            format!("an optimizer that {}: it and its supervisor wait at no time for more than {BAR} s", self.what);
+            format!("an optimizer that {}: program and supervisor wait at no time for more than {BAR} s", self.what);
         let longest = waits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let each: Vec<String> = waits.iter().map(|wait| format!("{wait:.2}")).collect();
         Ok(Bar::new(requirement, format!("{} s", each.join(", ")), Verdict::is(longest <= BAR)))

@@ -33,8 +33,8 @@ pub enum Way {
 
 /// Large pieces, each of which costs a processor's time for its pages in a mapping, and two MiB of memory in a row, pay on long ways:
 /// where answers come sooner, the nine requests of 128 KiB that every mount bears bring more than a GB/s. On a local disk whose first
-/// answers took 0.4 to 0.9 ms, 8 MiB of large pieces showed up to 5.6 GB/s and 2 GiB of them 0.6 to 1.3; 4 GiB took 2.0 to 6.4 s, and
-/// 1.8 to 3.0 by read-ahead calls.
+/// answers took 0.4 to 0.9 ms, 8 MiB of large pieces showed up to 6.4 GB/s; 4 GiB of them took 1.9 to 6.5 s, and 1.8 to 3.0 by
+/// read-ahead calls.
 const LONG_WAY: Duration = Duration::from_millis(1);
 
 impl Way {
