@@ -113,31 +113,47 @@ impl Listener {
         if poll(&mut polled, timeout).is_err() {
             return;
         }
-        let happened: Vec<bool> = polled.iter().map(|p| p.any().unwrap_or(true)).collect();
-        // What a reader sent before it died comes first. Backwards, for those behind a connection that ends move up.
-        for index in (0..self.connections.len()).rev().filter(|index| happened[1 + index]) {
-            self.hear(index);
-        }
-        if happened[0] {
-            self.accept();
-        }
+        self.hear();
         self.bury_the_dead();
         self.answer();
         self.early.retain(|early| early.since.elapsed() < EARLY_PATIENCE);
     }
 
-    /// Takes the last news of readers that died.
+    /// Takes the last news of readers that died. What they sent before that comes first: they are heard after it is known who
+    /// has died.
     fn bury_the_dead(&mut self) {
         let mut lives: Vec<_> = self.readers.iter().map(|r| PollFd::new(r.life(), PollFlags::POLLIN)).collect();
         if lives.is_empty() || poll(&mut lives, PollTimeout::ZERO).is_err() {
             return;
         }
-        let dead: Vec<bool> = lives.iter().map(|life| life.any().unwrap_or(true)).collect();
-        let dead = (0..dead.len()).rev().filter(|&index| dead[index]).map(|index| self.readers.swap_remove(index));
-        let mut dead: Vec<_> = dead.collect();
+        let is_dead = |(life, reader): (&PollFd, &Reader)| life.any().unwrap_or(true).then(|| reader.token());
+        let dead: Vec<u64> = lives.iter().zip(&self.readers).filter_map(is_dead).collect();
+        if dead.is_empty() {
+            return;
+        }
+        self.hear();
+        let mut dead: Vec<_> = self.readers.extract_if(.., |reader| dead.contains(&reader.token())).collect();
         // All of them at once: others wait to be heard meanwhile.
         dead.iter_mut().for_each(Reader::note_death);
         dead.into_iter().for_each(|reader| self.sessions.bury(reader));
+    }
+
+    /// Takes what has been said until now, also by those who wait to be accepted.
+    fn hear(&mut self) {
+        self.accept();
+        self.hear_accepted();
+    }
+
+    /// The oldest first: a process that announces a mapping has said who it is over a connection before.
+    fn hear_accepted(&mut self) {
+        let mut index = 0;
+        while index < self.connections.len() {
+            if self.hear_one(index) {
+                index += 1;
+            } else {
+                self.hang_up(index);
+            }
+        }
     }
 
     fn accept(&mut self) {
@@ -145,14 +161,14 @@ impl Listener {
         loop {
             let unknown = self.connections.iter().filter(|connection| connection.session.is_none()).count();
             // Those who asked are answered first.
-            if unknown >= CONNECTIONS && !self.hang_up_on_the_oldest() {
+            if unknown >= CONNECTIONS && !self.make_room() {
                 return;
             }
             let number = match accept4(self.socket.as_raw_fd(), flags) {
                 Ok(number) => number,
                 Err(Errno::EINTR | Errno::ECONNABORTED) => continue,
                 Err(Errno::EAGAIN) => return,
-                Err(Errno::EMFILE) if self.hang_up_on_the_oldest() => continue,
+                Err(Errno::EMFILE) if self.make_room() => continue,
                 // Out of descriptors: whoever waits goes on waiting, and this does not spin.
                 Err(_) => return std::thread::sleep(BREATH),
             };
@@ -165,26 +181,34 @@ impl Listener {
             }
             let (heard, request, session) = (Incoming::default(), None, None);
             self.connections.push(Connection { socket, pid: peer.pid(), heard, request, session });
-            self.hear(self.connections.len() - 1);
         }
     }
 
-    /// Never a supervisor: readers hang up by themselves, and at once. False, if there is nobody else.
-    fn hang_up_on_the_oldest(&mut self) -> bool {
+    /// Hears who is there, and if nobody hangs up after that, hangs up on the oldest: never on a supervisor, for readers hang up by
+    /// themselves, and at once. False, if there is nobody else.
+    fn make_room(&mut self) -> bool {
+        let before = self.connections.len();
+        self.hear_accepted();
         let oldest = self.connections.iter().position(|c| c.session.is_none() && c.request.is_none());
-        oldest.into_iter().for_each(|index| self.hang_up(index));
-        oldest.is_some()
+        match oldest {
+            _ if self.connections.len() < before => true,
+            Some(oldest) => {
+                self.hang_up(oldest);
+                true
+            }
+            None => false,
+        }
     }
 
-    /// Takes all datagrams of a connection up to a request, and closes it when its peer has, or makes no sense.
-    fn hear(&mut self, index: usize) {
+    /// Takes all datagrams of a connection up to a request. False, when its peer has closed it, or makes no sense.
+    fn hear_one(&mut self, index: usize) -> bool {
         loop {
-            let Some(connection) = self.connections.get_mut(index) else { return };
+            let Some(connection) = self.connections.get_mut(index) else { return true };
             if connection.request.is_some() {
-                return;
+                return true;
             }
             match receive(&connection.socket, &mut connection.heard) {
-                Receipt::Nothing => return,
+                Receipt::Nothing => return true,
                 Receipt::Message(Said::Enrolment(what, kind), file) => {
                     let pid = connection.pid;
                     self.enrol(pid, what, kind, file);
@@ -196,7 +220,7 @@ impl Listener {
                     self.with_session(notice.session, |session| session.note_lock(path, notice.private));
                 }
                 Receipt::Message(Said::Request(request), _) => connection.request = Some(request),
-                Receipt::End => return self.hang_up(index),
+                Receipt::End => return false,
             }
         }
     }
@@ -208,12 +232,7 @@ impl Listener {
             if asking.is_empty() {
                 return;
             }
-            self.accept();
-            for index in (0..self.connections.len()).rev() {
-                if self.connections.get(index).is_some_and(|connection| connection.session.is_none()) {
-                    self.hear(index);
-                }
-            }
+            self.hear();
             self.bury_the_dead();
             for mut connection in asking {
                 let Some(request) = connection.request.take() else { continue };
@@ -323,3 +342,6 @@ impl Listener {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -247,7 +247,7 @@ fn life_of(pid: i32) -> std::io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use nix::fcntl::{FcntlArg, SealFlag, fcntl};
     use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -257,30 +257,37 @@ mod tests {
     use std::mem::offset_of;
     use std::os::unix::fs::FileExt;
 
-    /// Whom nobody watches cannot be served; its mappings are not left armed for nobody.
-    #[test]
-    fn who_cannot_be_served_is_let_go_of() {
-        let memory = memfd_create("segment", MFdFlags::MFD_ALLOW_SEALING).unwrap();
-        let memory = File::from(memory);
+    const FIRST_GENERATION: usize = offset_of!(Segment, mappings) + offset_of!(Mapping, generation);
+
+    /// A segment with a mapping of generation 5 in its first slot.
+    pub fn segment() -> File {
+        let memory = File::from(memfd_create("segment", MFdFlags::MFD_ALLOW_SEALING).unwrap());
         memory.set_len(Segment::LENGTH as u64).unwrap();
         fcntl(&memory, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
-        let field = |at: usize| {
-            let mut word = [0; 4];
-            memory.read_exact_at(&mut word, at as u64).unwrap();
-            u32::from_ne_bytes(word)
-        };
         memory.write_all_at(&VERSION.to_ne_bytes(), offset_of!(Segment, version) as u64).unwrap();
-        let mapping = offset_of!(Segment, mappings);
-        memory.write_all_at(&5u32.to_ne_bytes(), (mapping + offset_of!(Mapping, generation)) as u64).unwrap();
-        let what = Enrolment::new(Kind::Reader, 1, 2, 0, 0);
+        memory.write_all_at(&5u32.to_ne_bytes(), FIRST_GENERATION as u64).unwrap();
+        memory
+    }
+
+    pub fn options() -> RunOptions {
         let options = serde_json::from_value(serde_json::json!({
             "distance": 4096, "distance_auto": true, "size": 4096, "size_auto": true, "threshold": 75, "data": [],
             "exclude": [], "min_file": 0, "ranges": [], "mode": "on", "protect": "auto", "populate": "auto", "jobs": null,
             "max_inflight": null, "engine": null, "cache_limit": null, "private_lock": false, "quiet": true, "verbose": false,
         }));
-        let options: RunOptions = options.unwrap();
-        let begun = Reader::begin(-1, &memory, what, None, Some((&options, &Arc::default())), &Arc::default());
+        options.unwrap()
+    }
+
+    /// Whom nobody watches cannot be served; its mappings are not left armed for nobody.
+    #[test]
+    fn who_cannot_be_served_is_let_go_of() {
+        let memory = segment();
+        let what = Enrolment::new(Kind::Reader, 1, 2, 0, 0);
+        let begun = Reader::begin(-1, &memory, what, None, Some((&options(), &Arc::default())), &Arc::default());
         assert!(begun.is_err());
-        assert_eq!(field(mapping + offset_of!(Mapping, veto)), 5);
+        let mut veto = [0; 4];
+        let at = offset_of!(Segment, mappings) + offset_of!(Mapping, veto);
+        memory.read_exact_at(&mut veto, at as u64).unwrap();
+        assert_eq!(u32::from_ne_bytes(veto), 5);
     }
 }
