@@ -53,7 +53,7 @@ impl Filling {
             }
             Some(Way::Read) => (vec![Way::Read], Choice::new([Way::Read.contender(large)])),
             Some(way) => {
-                let reserve = Contender { chunks: [0; 2], handicap: 1.0, pays_from: Duration::ZERO };
+                let reserve = Contender { chunks: [0; 2], handicap: 1.0 };
                 (vec![way, Way::Read], Choice::new([way.contender(large), reserve]))
             }
         };

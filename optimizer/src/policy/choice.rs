@@ -5,8 +5,7 @@
 //! a slow way keeps the reader waiting: so a short trial of all only leaves out what is far behind, and the rest are tried
 //! again, longer, one after the other. What was chosen is measured for as long as it is in use; if it falls behind what
 //! another showed, or after ever longer pauses, they are tried once more, for the storage may be another by then. Also that
-//! may be luck: if what was left did better for long than what took its place does, it has a second chance. What cannot pay on a
-//! way as short as the first trials show is tried where the others fail, and not else.
+//! may be luck: if what was left did better for long than what took its place does, it has a second chance.
 
 mod trial;
 
@@ -24,7 +23,7 @@ const FASTER: f64 = 1.1;
 /// It is doubted if another showed so many times its rate; not again within so many bytes, and each time twice as many.
 const DOUBTFUL: f64 = 1.5;
 const DOUBT: u64 = 32 << 20;
-/// Bytes until all that can pay are tried again whatever was measured, and how many times as many it is each time.
+/// Bytes until all are tried again whatever was measured, and how many times as many it is each time.
 const PAUSE: u64 = 2 << 30;
 const LONGER: u64 = 4;
 /// Chunks that go another way while a trial is due, after which it is given up: nothing that is wanted can go that way.
@@ -165,11 +164,7 @@ impl Choice {
             if trial.is_over(if self.is_early { 0.0 } else { self.best }) {
                 trial.end();
                 self.is_idle |= !trial.measure();
-                let (merit, times) = (trial.merit(), trial.times());
-                self.best = self.best.max(merit.unwrap_or(0.0));
-                if let Some(times) = merit.and(times) {
-                    self.trials.iter_mut().for_each(|trial| trial.spare(times));
-                }
+                self.best = self.best.max(trial.merit().unwrap_or(0.0));
                 self.compare();
             }
         } else if !is_measured || std::mem::take(&mut self.is_fresh) {

@@ -12,7 +12,6 @@ use super::{Engine, Failure, Traffic};
 use crate::policy::choice::Contender;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::time::Duration;
 
 pub use self::populate::is_known as is_populating_known;
 
@@ -30,12 +29,6 @@ pub enum Way {
     /// not fill what mappings see.
     Populate,
 }
-
-/// Large pieces, each of which costs a processor's time for its pages in a mapping, and two MiB of memory in a row, pay on long ways:
-/// where answers come sooner, the nine requests of 128 KiB that every mount bears bring more than a GB/s. On a local disk whose first
-/// answers took 0.4 to 0.9 ms, 8 MiB of large pieces showed up to 6.4 GB/s; 4 GiB of them took 1.9 to 6.5 s, and 1.8 to 3.0 by
-/// read-ahead calls.
-const LONG_WAY: Duration = Duration::from_millis(1);
 
 impl Way {
     const ALL: [Self; 4] = [Self::ReadAhead, Self::Read, Self::Ring, Self::Populate];
@@ -61,8 +54,7 @@ impl Way {
             Self::Populate if large => ([4, 12], 1.0),
             Self::Populate => ([12, 48], 1.1),
         };
-        let pays_from = if large && self == Self::Populate { LONG_WAY } else { Duration::ZERO };
-        Contender { chunks, handicap, pays_from }
+        Contender { chunks, handicap }
     }
 
     /// What can be tried on a file. Where residency cannot be asked for, nobody can tell read-ahead that does nothing, and

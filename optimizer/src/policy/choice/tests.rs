@@ -8,11 +8,7 @@ const HANDICAP: f64 = 1.25;
 /// So many, each but the first with a handicap.
 fn among(ways: usize) -> Choice {
     let handicap = |way| if way == 0 { 1.0 } else { HANDICAP };
-    Choice::new((0..ways).map(|way| Contender {
-        chunks: [TRIAL, 4 * TRIAL],
-        handicap: handicap(way),
-        pays_from: Duration::ZERO,
-    }))
+    Choice::new((0..ways).map(|way| Contender { chunks: [TRIAL, 4 * TRIAL], handicap: handicap(way) }))
 }
 
 fn send(choice: &mut Choice, now: Duration) -> usize {
@@ -51,30 +47,6 @@ proptest! {
     }
 }
 
-/// A way that pays on long ways alone is not tried where another has its answers soon; where that fails it is taken.
-#[test]
-fn what_pays_on_long_ways_is_a_reserve_on_short_ones() {
-    let contender = |pays_from| Contender { chunks: [TRIAL, 4 * TRIAL], handicap: 1.0, pays_from };
-    let among = || Choice::new([Duration::ZERO, Duration::from_millis(1)].map(contender));
-    let mut short = among();
-    assert!(fill(&mut short, &[400, 100], 2, 600).iter().all(|&way| way == 0));
-    short.fail(0, Duration::from_secs(60));
-    assert_eq!(short.next(), 1);
-    let mut long = among();
-    fill(&mut long, &[1100, 100], 2, 60);
-    assert_eq!(long.chosen(), Some(1));
-    // The first answer was on its way already.
-    let mut lucky = among();
-    assert_eq!(send(&mut lucky, Duration::ZERO), 0);
-    lucky.answer(0, CHUNK, Duration::from_micros(10));
-    fill(&mut lucky, &[1100, 100], 2, 60);
-    assert_eq!(lucky.chosen(), Some(1));
-    let mut failed = among();
-    failed.fail(0, Duration::ZERO);
-    fill(&mut failed, &[900, 100], 2, 60);
-    assert_eq!(failed.chosen(), Some(1));
-}
-
 /// The slower one is not taken for the faster one because what it was tried on was there already.
 #[test]
 fn what_was_there_already_says_nothing() {
@@ -97,8 +69,7 @@ fn a_way_that_does_not_work_is_left() {
 
 #[test]
 fn the_reserve_is_taken_when_nothing_else_works() {
-    let mut choice =
-        Choice::new([12, 0].map(|chunks| Contender { chunks: [chunks; 2], handicap: 1.0, pays_from: Duration::ZERO }));
+    let mut choice = Choice::new([12, 0].map(|chunks| Contender { chunks: [chunks; 2], handicap: 1.0 }));
     fill(&mut choice, &[900, 100], 2, 60);
     assert_eq!(choice.chosen(), Some(0));
     choice.fail(0, Duration::from_secs(1));

@@ -14,8 +14,6 @@ const BEHIND: f64 = 1.5;
 /// A trial that took so long, and so many times what the first answer of the quickest way took, was not decided by luck: a
 /// few round trips tell little of a rate.
 const SURE: Duration = Duration::from_millis(100);
-/// On a short way a first trial takes no longer than so many answers on a long one.
-const LONG_TRIAL: u32 = 6;
 const ROUND_TRIPS: u32 = 8;
 
 /// One way, before its trials.
@@ -25,8 +23,6 @@ pub struct Contender {
     pub chunks: [u32; 2],
     /// How many times as fast as another without one it must be.
     pub handicap: f64,
-    /// It can pay only where the first answer of the others takes so long.
-    pub pays_from: Duration,
 }
 
 /// What came in since the last measurement.
@@ -100,21 +96,6 @@ impl Trial {
     /// The same without anything in flight.
     pub fn at_rest(&self) -> Self {
         Self { in_flight: 0, apart: 0, queue: 0, spell: Spell::default(), ..self.clone() }
-    }
-
-    /// Another way has had its first answer after a time, and was through its trial after another: where both are too short for this
-    /// one to pay, it is a reserve from here on. (The first answer alone may have been on its way already.)
-    pub fn spare(&mut self, (first, all): (Duration, Duration)) {
-        let long = self.contender.pays_from;
-        if first < long && all < LONG_TRIAL * long && self.is_untouched() {
-            self.contender.chunks = [0; 2];
-            self.chunks = 0;
-        }
-    }
-
-    /// How long its first answer took, and its last trial.
-    pub fn times(&self) -> Option<(Duration, Duration)> {
-        self.first.map(|first| (first, self.took))
     }
 
     pub fn is_untouched(&self) -> bool {
