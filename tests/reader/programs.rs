@@ -1,6 +1,6 @@
 //! One small C program for each thing that a program may do; `programs/NAME.c` says what is expected.
 
-use precache_tests::methods::METHODS;
+use precache_tests::methods::{METHODS, MPROTECT};
 use precache_tests::programs::compile;
 use precache_tests::runs::{Program, Report};
 use precache_tests::storage::{flat_file, make_cold, scratch};
@@ -138,4 +138,10 @@ fn orphans() {
         let requested = report.of_file("requested");
         assert!(requested > 16 << 20, "{requested} bytes requested for the orphan: {:#}", report.0);
     }
+}
+
+#[test]
+fn orphans_of_a_closed_file() {
+    let report = compiled("orphans_of_a_closed_file").must_not_notice(&[MPROTECT, "--distance=128K", "--size=1M"]);
+    assert!(report.text().contains("nobody could tell the file of a mapping"), "{:#}", report.0);
 }

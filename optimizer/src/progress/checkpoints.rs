@@ -5,6 +5,7 @@ use crate::engine::Audience;
 use crate::policy::stream::Thresholds;
 use memmap2::MmapRaw;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::time::TimeSpec;
 use precache_contract::VERSION;
 use precache_contract::ring::CAPACITY;
 use precache_contract::segment::{Counters, Mapping, Method, PROFIT, Segment};
@@ -13,6 +14,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*, fence};
+use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -116,7 +118,7 @@ impl Shared {
     pub fn nudge(&self) {
         self.nudged.store(true, SeqCst);
         self.segment().sleeper.0.store(0, SeqCst);
-        futex(&self.segment().sleeper.0, libc::FUTEX_WAKE, i32::MAX as u32);
+        futex(&self.segment().sleeper.0, libc::FUTEX_WAKE, i32::MAX as u32, None);
     }
 
     /// The reader died: ends the source's wait.
@@ -154,11 +156,13 @@ impl Audience for Listener {
 }
 
 /// `FUTEX_WAIT` or `FUTEX_WAKE` on a word that another process uses too (futex(2)).
-fn futex(word: &std::sync::atomic::AtomicU32, operation: libc::c_int, value: u32) {
-    // SAFETY: the word lives through the call. WAIT without a time limit takes a null timeout; both outcomes (woken,
-    // or the value had changed) mean to look again.
+fn futex(word: &std::sync::atomic::AtomicU32, operation: libc::c_int, value: u32, most: Option<Duration>) {
+    let most = most.map(TimeSpec::from_duration);
+    let timeout = most.as_ref().map_or(std::ptr::null(), |most| std::ptr::from_ref::<libc::timespec>(most.as_ref()));
+    // SAFETY: the word and the time live through the call. WAIT without a time limit takes a null timeout; all outcomes (woken,
+    // the value had changed, the time is over) mean to look again.
     unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, std::ptr::null::<libc::timespec>());
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, timeout);
     }
 }
 
@@ -213,12 +217,12 @@ impl Checkpoints {
 }
 
 impl ProgressSource for Checkpoints {
-    fn wait(&mut self, news: &mut Vec<Progress>) -> bool {
+    fn wait(&mut self, news: &mut Vec<Progress>, most: Option<Duration>) -> bool {
         let segment = self.shared.segment();
         segment.sleeper.prepare();
         self.drain(news);
         if !self.shared.nudged.swap(false, SeqCst) && news.is_empty() && !self.shared.ended.load(SeqCst) {
-            futex(&segment.sleeper.0, libc::FUTEX_WAIT, 1);
+            futex(&segment.sleeper.0, libc::FUTEX_WAIT, 1, most);
             self.drain(news);
         }
         segment.sleeper.0.store(0, SeqCst);

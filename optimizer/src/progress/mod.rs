@@ -6,6 +6,7 @@ use crate::engine::Lane;
 use crate::policy::retention::Holder;
 use crate::policy::stream::{StreamId, Thresholds};
 use precache_contract::ring::What;
+use std::time::Duration;
 
 /// Names one mapping of one reader for as long as it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,8 +39,8 @@ pub struct Progress {
 
 /// Tells where one reader is.
 pub trait ProgressSource: Send {
-    /// Waits for news and appends them; `false` when there will be none any more.
-    fn wait(&mut self, news: &mut Vec<Progress>) -> bool;
+    /// Waits for news, for so long at `most`, and appends them; `false` when there will be none any more.
+    fn wait(&mut self, news: &mut Vec<Progress>, most: Option<Duration>) -> bool;
 
     /// Whether there are news that were not appended yet. If not, whoever trips next has seen what was told before.
     fn has_more_news(&self) -> bool;

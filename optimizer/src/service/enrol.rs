@@ -2,7 +2,6 @@
 
 use crate::engine::SentFile;
 use crate::link::incoming::{Incoming, Said};
-use crate::link::message::DATAGRAM;
 use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -18,11 +17,10 @@ pub enum Receipt {
     End,
 }
 
-/// The next message of a connection that was heard so far.
-pub fn receive(socket: &OwnedFd, heard: &mut Incoming) -> Receipt {
-    let mut buffer = vec![0; DATAGRAM];
+/// The next message of a connection that was heard so far; the buffer has room for a datagram.
+pub fn receive(socket: &OwnedFd, heard: &mut Incoming, buffer: &mut [u8]) -> Receipt {
     loop {
-        let Datagram { length, is_whole, mut files } = match datagram(socket, &mut buffer) {
+        let Datagram { length, is_whole, mut files } = match datagram(socket, buffer) {
             Ok(received) => received,
             Err(Errno::EAGAIN) => return Receipt::Nothing,
             Err(Errno::EINTR) => continue,

@@ -1,12 +1,13 @@
 //! The socket, and the loop over everything that can happen: a connection, a datagram, a reader's death.
 
+use super::early::{Early, What, Word};
 use super::enrol::{Receipt, receive};
 use super::files::Files;
 use super::reader::Reader;
 use super::session::{Session, Sessions};
-use crate::engine::{SentFile, sent};
-use crate::link::incoming::{Incoming, Said};
-use crate::link::message::{Answer, Request};
+use crate::engine::sent;
+use crate::link::incoming::{Incoming, LockNotice, Said};
+use crate::link::message::{Answer, DATAGRAM, Request};
 use crate::link::tell;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,10 +16,9 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, getsockopt, listen, socket,
 };
 use nix::unistd::geteuid;
-use precache_contract::enrolment::{Enrolment, Kind};
+use precache_contract::enrolment::Kind;
 use precache_contract::segment::Refusal;
 use precache_contract::uninjected::Uninjected;
-use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -30,10 +30,8 @@ const CONNECTIONS: usize = 1024;
 /// Rest after a failed accept.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// Enrolments kept for sessions that are not open yet, and how long: a supervisor that lost its optimizer opens its session
-/// at the next one at once.
-const EARLY: usize = 1024;
-const EARLY_PATIENCE: Duration = Duration::from_secs(5);
+/// Connections that are accepted before they are heard: each keeps a descriptor until it has been.
+const AT_ONCE: usize = 64;
 
 /// Someone at the other end.
 struct Connection {
@@ -46,15 +44,6 @@ struct Connection {
     session: Option<u64>,
 }
 
-/// A reader may find a new optimizer before its supervisor does.
-struct Early {
-    since: Instant,
-    pid: i32,
-    what: Enrolment,
-    kind: Kind,
-    file: Option<SentFile>,
-}
-
 pub struct Listener {
     socket: OwnedFd,
     /// The oldest first.
@@ -62,12 +51,11 @@ pub struct Listener {
     sessions: Sessions,
     readers: Vec<Reader>,
     files: Arc<Files>,
-    /// Enrolments for sessions that are not open.
-    early: Vec<Early>,
-    /// How many of a session there was no place for: its report will tell.
-    turned_away: HashMap<u64, u64>,
+    early: Early,
     /// Reports on their way.
     partings: Vec<JoinHandle<()>>,
+    /// For a datagram.
+    buffer: Vec<u8>,
 }
 
 impl Listener {
@@ -83,9 +71,9 @@ impl Listener {
             sessions: Sessions::default(),
             readers: Vec::new(),
             files: Arc::default(),
-            early: Vec::new(),
-            turned_away: HashMap::new(),
+            early: Early::default(),
             partings: Vec::new(),
+            buffer: vec![0; DATAGRAM],
         })
     }
 
@@ -96,7 +84,8 @@ impl Listener {
         loop {
             self.partings.retain(|parting| !parting.is_finished());
             sent::go_on();
-            if !self.sessions.is_empty() || !self.readers.is_empty() || !self.partings.is_empty() {
+            let is_awaited = !self.early.is_empty() || !self.partings.is_empty();
+            if is_awaited || !self.sessions.is_empty() || !self.readers.is_empty() {
                 busy = Instant::now();
             } else if busy.elapsed() >= idle {
                 return;
@@ -116,7 +105,7 @@ impl Listener {
         self.hear();
         self.bury_the_dead();
         self.answer();
-        self.early.retain(|early| early.since.elapsed() < EARLY_PATIENCE);
+        self.early.expire(|session| self.sessions.is_open(session));
     }
 
     /// Takes the last news of readers that died. What they sent before that comes first: they are heard after it is known who
@@ -140,38 +129,69 @@ impl Listener {
 
     /// Takes what has been said until now, also by those who wait to be accepted.
     fn hear(&mut self) {
-        self.accept();
         self.hear_accepted();
-    }
-
-    /// The oldest first: a process that announces a mapping has said who it is over a connection before.
-    fn hear_accepted(&mut self) {
-        let mut index = 0;
-        while index < self.connections.len() {
-            if self.hear_one(index) {
-                index += 1;
-            } else {
-                self.hang_up(index);
-            }
+        while self.accept() > 0 {
+            self.hear_accepted();
         }
     }
 
-    fn accept(&mut self) {
+    /// The oldest first: a process that announces a mapping has mostly said who it is over a connection before.
+    fn hear_accepted(&mut self) {
+        let mut connections = std::mem::take(&mut self.connections);
+        connections.retain_mut(|connection| {
+            let stays = self.hear_one(connection);
+            if !stays && let Some(session) = connection.session {
+                self.sessions.close(session);
+            }
+            stays
+        });
+        self.connections = connections;
+    }
+
+    /// Takes all datagrams of a connection up to a request. False, when its peer has closed it, or makes no sense.
+    fn hear_one(&mut self, connection: &mut Connection) -> bool {
+        let pid = connection.pid;
+        while connection.request.is_none() {
+            match receive(&connection.socket, &mut connection.heard, &mut self.buffer) {
+                Receipt::Nothing => return true,
+                Receipt::Message(Said::Enrolment(what, kind), file) => {
+                    self.take(Word { pid, session: what.session, what: What::Enrolment(what, kind, file) });
+                }
+                Receipt::Message(Said::Lock(LockNotice { session, path, private }), _) => {
+                    // A relative path is the process's own.
+                    let folder = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+                    self.take(Word { pid, session, what: What::Lock { path: folder.join(path), private } });
+                }
+                Receipt::Message(Said::Request(request), _) => connection.request = Some(request),
+                Receipt::End => return false,
+            }
+        }
+        true
+    }
+
+    /// Some of those who wait; how many there were.
+    fn accept(&mut self) -> usize {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        loop {
-            let unknown = self.connections.iter().filter(|connection| connection.session.is_none()).count();
+        let mut unknown = self.connections.iter().filter(|connection| connection.session.is_none()).count();
+        let mut accepted = 0;
+        while accepted < AT_ONCE {
             // Those who asked are answered first.
-            if unknown >= CONNECTIONS && !self.make_room() {
-                return;
+            if unknown >= CONNECTIONS && !self.hang_up_on_the_oldest() {
+                break;
             }
             let number = match accept4(self.socket.as_raw_fd(), flags) {
                 Ok(number) => number,
                 Err(Errno::EINTR | Errno::ECONNABORTED) => continue,
-                Err(Errno::EAGAIN) => return,
-                Err(Errno::EMFILE) if self.make_room() => continue,
+                Err(Errno::EAGAIN) => break,
+                // Those who were accepted are heard, and most hang up then.
+                Err(Errno::EMFILE) if accepted > 0 || self.hang_up_on_the_oldest() => break,
                 // Out of descriptors: whoever waits goes on waiting, and this does not spin.
-                Err(_) => return std::thread::sleep(BREATH),
+                Err(_) => {
+                    std::thread::sleep(BREATH);
+                    break;
+                }
             };
+            accepted += 1;
             // SAFETY: accept4 made this descriptor for us.
             let socket = unsafe { OwnedFd::from_raw_fd(number) };
             // The abstract namespace has no file modes: who may speak is decided here.
@@ -181,48 +201,15 @@ impl Listener {
             }
             let (heard, request, session) = (Incoming::default(), None, None);
             self.connections.push(Connection { socket, pid: peer.pid(), heard, request, session });
+            unknown = (unknown + 1).min(CONNECTIONS);
         }
+        accepted
     }
 
-    /// Hears who is there, and if nobody hangs up after that, hangs up on the oldest: never on a supervisor, for readers hang up by
-    /// themselves, and at once. False, if there is nobody else.
-    fn make_room(&mut self) -> bool {
-        let before = self.connections.len();
-        self.hear_accepted();
+    /// Never a supervisor: readers hang up by themselves, and at once. False, if there is nobody else.
+    fn hang_up_on_the_oldest(&mut self) -> bool {
         let oldest = self.connections.iter().position(|c| c.session.is_none() && c.request.is_none());
-        match oldest {
-            _ if self.connections.len() < before => true,
-            Some(oldest) => {
-                self.hang_up(oldest);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Takes all datagrams of a connection up to a request. False, when its peer has closed it, or makes no sense.
-    fn hear_one(&mut self, index: usize) -> bool {
-        loop {
-            let Some(connection) = self.connections.get_mut(index) else { return true };
-            if connection.request.is_some() {
-                return true;
-            }
-            match receive(&connection.socket, &mut connection.heard) {
-                Receipt::Nothing => return true,
-                Receipt::Message(Said::Enrolment(what, kind), file) => {
-                    let pid = connection.pid;
-                    self.enrol(pid, what, kind, file);
-                }
-                Receipt::Message(Said::Lock(notice), _) => {
-                    // A relative path is the process's own.
-                    let folder = std::fs::read_link(format!("/proc/{}/cwd", connection.pid)).unwrap_or_default();
-                    let path = folder.join(&notice.path);
-                    self.with_session(notice.session, |session| session.note_lock(path, notice.private));
-                }
-                Receipt::Message(Said::Request(request), _) => connection.request = Some(request),
-                Receipt::End => return false,
-            }
-        }
+        oldest.map(|index| self.connections.remove(index)).is_some()
     }
 
     /// Answers the supervisors that asked. What their readers said before comes first, also what waits unheard.
@@ -237,12 +224,12 @@ impl Listener {
             for mut connection in asking {
                 let Some(request) = connection.request.take() else { continue };
                 match self.sessions.answer(connection.session, request, &self.readers) {
+                    // A supervisor that hung up meanwhile may have asked anew.
+                    Ok(session) if tell(&connection.socket, &Answer::Opened).is_err() => self.sessions.close(session),
                     Ok(session) => {
-                        // A supervisor that hung up needs no answer; its connection ends at the next look.
-                        let _ = tell(&connection.socket, &Answer::Opened);
                         connection.session = Some(session);
                         self.connections.push(connection);
-                        self.enrol_early(session);
+                        self.take_early(session);
                     }
                     Err(last) => self.part_from(connection, last),
                 }
@@ -265,36 +252,38 @@ impl Listener {
         }
     }
 
-    fn hang_up(&mut self, index: usize) {
-        if let Some(session) = self.connections.remove(index).session {
-            self.sessions.close(session);
+    /// What was said before the session was open.
+    fn take_early(&mut self, session: u64) {
+        let (words, lost) = self.early.of_session(session);
+        words.into_iter().for_each(|word| self.take(word));
+        if let Some(count) = lost {
+            self.note_trouble(session, format!("{count} enrolments came too early: not all is served"));
         }
     }
 
-    /// Those who came before the session was open.
-    fn enrol_early(&mut self, session: u64) {
-        for early in self.early.extract_if(.., |early| early.what.session == session).collect::<Vec<_>>() {
-            self.enrol(early.pid, early.what, early.kind, early.file);
-        }
-        if let Some(count) = self.turned_away.remove(&session) {
-            self.note_trouble(
-                session,
-                format!("{count} enrolments came too early, and too many at once: not all is served"),
-            );
-        }
-    }
-
-    fn enrol(&mut self, pid: i32, what: Enrolment, kind: Kind, file: Option<SentFile>) {
-        let knows = self.sessions.is_open(what.session)
-            || self.readers.iter().any(|reader| [what.parent, what.token].contains(&reader.token()));
-        if !knows {
-            if self.early.len() < EARLY {
-                self.early.push(Early { since: Instant::now(), pid, what, kind, file });
-            } else if self.turned_away.len() < EARLY || self.turned_away.contains_key(&what.session) {
-                *self.turned_away.entry(what.session).or_default() += 1;
+    /// Whether it is known whom the word is about.
+    fn knows(&self, word: &Word) -> bool {
+        let has_reader = |tokens: &[u64]| self.readers.iter().any(|reader| tokens.contains(&reader.token()));
+        match (&word.what, word.mapped_by()) {
+            (_, Some(token)) => has_reader(&[token]),
+            (What::Enrolment(what, ..), _) => {
+                self.sessions.is_open(word.session) || has_reader(&[what.parent, what.token])
             }
-            return;
+            (What::Lock { .. }, _) => self.sessions.is_open(word.session),
         }
+    }
+
+    fn take(&mut self, word: Word) {
+        if !self.knows(&word) {
+            return self.early.keep(word);
+        }
+        let (what, kind, file) = match word.what {
+            What::Enrolment(what, kind, file) => (what, kind, file),
+            What::Lock { path, private } => {
+                return self.with_session(word.session, |session| session.note_lock(path, private));
+            }
+        };
+        let pid = word.pid;
         match (kind, file) {
             (Kind::Loaded, _) => self.with_session(what.session, |session| session.loaded()),
             (Kind::Refused, Some(file)) => {
@@ -313,6 +302,7 @@ impl Listener {
                     Ok(reader) => {
                         self.readers.push(reader);
                         file.close_memory();
+                        self.early.of_reader(what.token).into_iter().for_each(|word| self.take(word));
                     }
                     Err(error) => {
                         self.note_trouble(what.session, format!("process {pid} cannot be served: {error:#}"));
@@ -325,6 +315,9 @@ impl Listener {
                 }
             }
             (Kind::Reader | Kind::Mapping | Kind::Refused | Kind::Uninjected, None) => {
+                if let Some(reader) = self.readers.iter().find(|reader| reader.token() == what.token) {
+                    reader.let_go(&what);
+                }
                 let what_came = format!("a file of process {pid} did not arrive: the optimizer may have too many open");
                 self.note_trouble(what.session, what_came);
             }

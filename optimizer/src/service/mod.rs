@@ -2,6 +2,7 @@
 //! by the first, ended when idle.
 
 mod daemon;
+mod early;
 mod enrol;
 mod feeder;
 mod files;

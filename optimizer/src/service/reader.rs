@@ -149,6 +149,13 @@ impl Reader {
         self.announce(MappingId { slot, generation: what.generation }, Source::Sent(file));
     }
 
+    /// A mapping of the reader of whose file nothing is known: nobody will feed it.
+    pub fn let_go(&self, what: &Enrolment) {
+        if let Ok(slot) = u16::try_from(what.slot) {
+            self.shared.let_go(MappingId { slot, generation: what.generation });
+        }
+    }
+
     fn announce(&self, id: MappingId, source: Source) {
         if self.inbox.len() >= WAITING {
             return self.shared.let_go(id);
@@ -247,7 +254,7 @@ fn life_of(pid: i32) -> std::io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use nix::fcntl::{FcntlArg, SealFlag, fcntl};
     use nix::sys::memfd::{MFdFlags, memfd_create};

@@ -14,9 +14,14 @@ use precache_contract::segment::Method;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
 /// Progress of mappings that have not been announced yet is kept for them, up to so much.
 const EARLY: usize = 1024;
+
+/// News of a mapping that nobody has announced are kept so long, while it may still be. Of an orphan's, whose parents had closed the
+/// file, nobody can tell.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Mappings of one process that a report lists.
 const USES: usize = 256;
@@ -77,23 +82,24 @@ impl Worker {
     pub fn work(self) {
         let mut source = Checkpoints::new(Arc::clone(&self.shared));
         let mut feeders: HashMap<MappingId, Feeder> = HashMap::new();
-        let mut early: Vec<Progress> = Vec::new();
+        let mut early: Vec<(Instant, Progress)> = Vec::new();
         let mut news = Vec::new();
         let mut alive = true;
         while alive {
-            alive = source.wait(&mut news);
+            alive = source.wait(&mut news, (!early.is_empty()).then_some(PATIENCE));
             while let Ok(announcement) = self.announcements.try_recv() {
                 let id = announcement.id;
                 self.take_up(announcement, &mut feeders, &source);
                 lock(&self.unresolved).retain(|unresolved| unresolved.id != id);
             }
-            let batch: Vec<_> = early.drain(..).chain(news.drain(..)).collect();
-            for (number, progress) in batch.iter().copied().enumerate() {
+            let now = Instant::now();
+            let batch: Vec<_> = early.drain(..).chain(news.drain(..).map(|progress| (now, progress))).collect();
+            for (number, (since, progress)) in batch.iter().copied().enumerate() {
                 match feeders.get_mut(&progress.mapping) {
                     Some(feeder) => match progress.what {
                         What::Trip => {
                             let mut later = batch.iter().skip(number + 1);
-                            let have_come = later.any(|later| later.mapping == progress.mapping);
+                            let have_come = later.any(|(_, later)| later.mapping == progress.mapping);
                             feeder.observe(progress.offset, have_come, &source);
                         }
                         What::Advice(advice, length) => {
@@ -102,7 +108,14 @@ impl Worker {
                         }
                     },
                     None if !source.is_mapped(progress.mapping) || source.is_let_go(progress.mapping) => {}
-                    None if early.len() < EARLY => early.push(progress),
+                    None if now.duration_since(since) >= PATIENCE => {
+                        source.let_go(progress.mapping);
+                        self.ledger.note_trouble(format!(
+                            "nobody could tell the file of a mapping of process {}: it goes on as without precache",
+                            self.pid
+                        ));
+                    }
+                    None if early.len() < EARLY => early.push((since, progress)),
                     None => {
                         self.shared.counters().lost.fetch_add(1, Relaxed);
                     }

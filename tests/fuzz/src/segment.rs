@@ -120,7 +120,7 @@ impl Optimizer {
     /// One turn of a reader's thread.
     fn turn(&mut self) {
         self.shared.nudge();
-        self.source.wait(&mut self.news);
+        self.source.wait(&mut self.news, None);
         for Progress { mapping: id, offset, what } in self.news.drain(..) {
             let Some(mapping) = self.mappings.get_mut(&id) else { continue };
             mapping.now += Duration::from_millis(3);

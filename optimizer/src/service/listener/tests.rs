@@ -4,6 +4,7 @@ use crate::report::SessionReport;
 use crate::service::reader::tests::{options, segment};
 use nix::sys::socket::{ControlMessage, MsgFlags, connect, sendmsg};
 use precache_contract::VERSION;
+use precache_contract::enrolment::{Enrolment, LockNote};
 use std::fs::File;
 use std::io::IoSlice;
 use std::path::Path;
@@ -15,9 +16,13 @@ const TOKEN: u64 = 2;
 /// A listener with an open session.
 fn listener(name: &str) -> Listener {
     let mut listener = Listener::bind(name).unwrap();
+    open(&mut listener);
+    listener
+}
+
+fn open(listener: &mut Listener) {
     let open = Request::Open { version: VERSION, session: SESSION, options: options(), again: false };
     listener.sessions.answer(None, open, &[]).unwrap();
-    listener
 }
 
 /// A name that no other test has.
@@ -73,24 +78,52 @@ fn what_the_dead_have_said_is_heard_before_they_are_buried() {
     process.wait().unwrap();
     listener.bury_the_dead();
     assert!(listener.readers.is_empty());
-    assert_eq!(mapped(&report(listener)), [file.path()]);
+    assert_eq!(mapped(&report(listener)), [file.path().canonicalize().unwrap()]);
 }
 
-/// A reader connects, and has not said who it is when it is heard; when it is heard next it has, and has announced a mapping
-/// over a second connection.
-#[test]
-fn who_connected_first_is_heard_first() {
-    let name = name_for("order");
-    let mut listener = listener(&name);
-    let first = connected(&name);
-    listener.hear();
-    send(&first, Enrolment::new(Kind::Reader, SESSION, TOKEN, 0, 0), &segment());
-    let (file, second) = (file(), connected(&name));
-    send(&second, Enrolment::mapping(SESSION, TOKEN, 0, 5), file.as_file());
-    listener.hear();
-    // Ends the reader, whose process is this one: its thread has taken up what was announced.
+/// Ends a reader whose process is this one: its thread has taken up what was announced.
+fn end_reader(listener: &mut Listener) {
     let mut reader = listener.readers.pop().expect("a reader");
     reader.note_death();
     listener.sessions.bury(reader);
-    assert_eq!(mapped(&report(listener)), [file.path()]);
+}
+
+/// A reader connects, and has not said who it is when it is heard; when it is heard next it has, and has announced a mapping
+/// over a second connection. Or over the first, before it said so over the second.
+#[test]
+fn a_mapping_may_come_before_its_reader() {
+    for is_mapping_first in [false, true] {
+        let name = name_for("order");
+        let mut listener = listener(&name);
+        let (first, file) = (connected(&name), file());
+        listener.hear();
+        let second = connected(&name);
+        let (reader, mapping) = if is_mapping_first { (second, first) } else { (first, second) };
+        send(&reader, Enrolment::new(Kind::Reader, SESSION, TOKEN, 0, 0), &segment());
+        send(&mapping, Enrolment::mapping(SESSION, TOKEN, 0, 5), file.as_file());
+        listener.hear();
+        end_reader(&mut listener);
+        assert_eq!(mapped(&report(listener)), [file.path().canonicalize().unwrap()], "{is_mapping_first}");
+    }
+}
+
+/// Readers and a lock file, of a session that is opened only then.
+#[test]
+fn what_is_said_before_the_session_is_open_is_taken_up() {
+    let name = name_for("early");
+    let mut listener = Listener::bind(&name).unwrap();
+    let (socket, file) = (connected(&name), file());
+    send(&socket, Enrolment::mapping(SESSION, TOKEN, 0, 5), file.as_file());
+    send(&socket, Enrolment::new(Kind::Reader, SESSION, TOKEN, 0, 0), &segment());
+    let mut notice = [0; LockNote::LENGTH];
+    let notice = LockNote::write(&mut notice, SESSION, false, b"/a/lock.mdb").unwrap();
+    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(notice)], &[], MsgFlags::empty(), None).unwrap();
+    listener.hear();
+    assert!(listener.readers.is_empty());
+    open(&mut listener);
+    listener.take_early(SESSION);
+    end_reader(&mut listener);
+    let report = report(listener);
+    assert_eq!(mapped(&report), [file.path().canonicalize().unwrap()]);
+    assert_eq!(report.locks.len(), 1);
 }
