@@ -106,7 +106,9 @@ impl Refusal {
     pub fn explain(self) -> &'static str {
         match self {
             Self::TableFull => "the process maps more files at once than can be followed",
-            Self::Vetoed => "the optimizer ended it (file gone or failing, or the mapping is not what was registered)",
+            Self::Vetoed => {
+                "the optimizer ended it (file gone, failing or unknown, or the mapping is not what was registered)"
+            }
             Self::OptimizerGone => "the optimizer ended",
             Self::OptimizerStalled => "the optimizer did not keep up",
             Self::Random => "access follows no order that can be fetched ahead",

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 /// What is kept, and for how long.
 const MOST: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it is known that something was lost.
+const MEMORY: Duration = Duration::from_secs(60);
 
 /// What a process said.
 pub struct Word {
@@ -42,8 +44,8 @@ impl Word {
 #[derive(Default)]
 pub struct Early {
     kept: Vec<(Instant, Word)>,
-    /// How many of a session that is not open were not kept, or not until it was.
-    lost: HashMap<u64, u64>,
+    /// How many of a session that is not open were not kept, or not until it was, and since when.
+    lost: HashMap<u64, (Instant, u64)>,
 }
 
 impl Early {
@@ -61,13 +63,13 @@ impl Early {
 
     fn lose(&mut self, session: u64) {
         if self.lost.len() < MOST || self.lost.contains_key(&session) {
-            *self.lost.entry(session).or_default() += 1;
+            self.lost.entry(session).or_insert((Instant::now(), 0)).1 += 1;
         }
     }
 
     /// Takes what was said for a session, in the order in which it was said, and how much more there was.
     pub fn of_session(&mut self, session: u64) -> (Vec<Word>, Option<u64>) {
-        (self.take(|word| word.session == session), self.lost.remove(&session))
+        (self.take(|word| word.session == session), self.lost.remove(&session).map(|(_, count)| count))
     }
 
     /// Takes the mappings of a reader.
@@ -75,14 +77,21 @@ impl Early {
         self.take(|word| word.mapped_by() == Some(token))
     }
 
+    /// The reader cannot be served, which was told: nor can its mappings.
+    pub fn forget(&mut self, token: u64) {
+        drop(self.of_reader(token));
+    }
+
     fn take(&mut self, wanted: impl Fn(&Word) -> bool) -> Vec<Word> {
         self.kept.extract_if(.., |(_, word)| wanted(word)).map(|(_, word)| word).collect()
     }
 
-    /// Forgets what has waited for long. (Where the session is open, it is mappings of a reader that cannot be served, which was told.)
+    /// Forgets what has waited for long. (Where the session is open, it is mappings that came after their reader could not be served,
+    /// which was told.)
     pub fn expire(&mut self, is_open: impl Fn(u64) -> bool) {
         let old = self.kept.extract_if(.., |(since, _)| since.elapsed() >= PATIENCE);
         let old: Vec<u64> = old.map(|(_, word)| word.session).collect();
         old.into_iter().filter(|&session| !is_open(session)).for_each(|session| self.lose(session));
+        self.lost.retain(|_, (since, _)| since.elapsed() < MEMORY);
     }
 }

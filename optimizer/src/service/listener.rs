@@ -30,8 +30,10 @@ const CONNECTIONS: usize = 1024;
 /// Rest after a failed accept.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// Connections that are accepted before they are heard: each keeps a descriptor until it has been.
+/// Connections that are accepted before they are heard: each keeps a descriptor until it has been. And how often that goes on: by then
+/// all have been who waited when it began (`net.core.somaxconn`).
 const AT_ONCE: usize = 64;
+const TURNS: usize = 64;
 
 /// Someone at the other end.
 struct Connection {
@@ -130,7 +132,10 @@ impl Listener {
     /// Takes what has been said until now, also by those who wait to be accepted.
     fn hear(&mut self) {
         self.hear_accepted();
-        while self.accept() > 0 {
+        for _ in 0..TURNS {
+            if self.accept() == 0 {
+                return;
+            }
             self.hear_accepted();
         }
     }
@@ -169,7 +174,7 @@ impl Listener {
         true
     }
 
-    /// Some of those who wait; how many there were.
+    /// Some of those who wait; how many.
     fn accept(&mut self) -> usize {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let mut unknown = self.connections.iter().filter(|connection| connection.session.is_none()).count();
@@ -184,7 +189,8 @@ impl Listener {
                 Err(Errno::EINTR | Errno::ECONNABORTED) => continue,
                 Err(Errno::EAGAIN) => break,
                 // Those who were accepted are heard, and most hang up then.
-                Err(Errno::EMFILE) if accepted > 0 || self.hang_up_on_the_oldest() => break,
+                Err(Errno::EMFILE | Errno::ENFILE) if accepted > 0 => break,
+                Err(Errno::EMFILE) if self.hang_up_on_the_oldest() => continue,
                 // Out of descriptors: whoever waits goes on waiting, and this does not spin.
                 Err(_) => {
                     std::thread::sleep(BREATH);
@@ -257,13 +263,13 @@ impl Listener {
         let (words, lost) = self.early.of_session(session);
         words.into_iter().for_each(|word| self.take(word));
         if let Some(count) = lost {
-            self.note_trouble(session, format!("{count} enrolments came too early: not all is served"));
+            self.note_trouble(session, format!("{count} enrolments came too early: not all is served or told"));
         }
     }
 
     /// Whether it is known whom the word is about.
     fn knows(&self, word: &Word) -> bool {
-        let has_reader = |tokens: &[u64]| self.readers.iter().any(|reader| tokens.contains(&reader.token()));
+        let has_reader = |tokens: &[u64]| tokens.iter().any(|&token| self.reader(token).is_some());
         match (&word.what, word.mapped_by()) {
             (_, Some(token)) => has_reader(&[token]),
             (What::Enrolment(what, ..), _) => {
@@ -271,6 +277,10 @@ impl Listener {
             }
             (What::Lock { .. }, _) => self.sessions.is_open(word.session),
         }
+    }
+
+    fn reader(&self, token: u64) -> Option<&Reader> {
+        self.readers.iter().find(|reader| reader.token() == token)
     }
 
     fn take(&mut self, word: Word) {
@@ -295,9 +305,9 @@ impl Listener {
                 self.with_session(what.session, |session| session.note_uninjected(&program, why));
             }
             // A token names one reader.
-            (Kind::Reader, _) if self.readers.iter().any(|reader| reader.token() == what.token) => {}
+            (Kind::Reader, _) if self.reader(what.token).is_some() => {}
             (Kind::Reader, Some(file)) => {
-                let parent = self.readers.iter().find(|reader| reader.token() == what.parent);
+                let parent = self.reader(what.parent);
                 match Reader::begin(pid, &file, what, parent, self.sessions.terms_of(what.session), &self.files) {
                     Ok(reader) => {
                         self.readers.push(reader);
@@ -305,18 +315,21 @@ impl Listener {
                         self.early.of_reader(what.token).into_iter().for_each(|word| self.take(word));
                     }
                     Err(error) => {
+                        self.early.forget(what.token);
                         self.note_trouble(what.session, format!("process {pid} cannot be served: {error:#}"));
                     }
                 }
             }
             (Kind::Mapping, Some(file)) => {
-                if let Some(reader) = self.readers.iter().find(|reader| reader.token() == what.token) {
+                if let Some(reader) = self.reader(what.token) {
                     reader.add(&what, file);
                 }
             }
             (Kind::Reader | Kind::Mapping | Kind::Refused | Kind::Uninjected, None) => {
-                if let Some(reader) = self.readers.iter().find(|reader| reader.token() == what.token) {
-                    reader.let_go(&what);
+                match kind {
+                    Kind::Reader => self.early.forget(what.token),
+                    Kind::Mapping => self.reader(what.token).into_iter().for_each(|reader| reader.let_go(&what)),
+                    _ => {}
                 }
                 let what_came = format!("a file of process {pid} did not arrive: the optimizer may have too many open");
                 self.note_trouble(what.session, what_came);

@@ -108,12 +108,13 @@ impl Worker {
                         }
                     },
                     None if !source.is_mapped(progress.mapping) || source.is_let_go(progress.mapping) => {}
-                    None if now.duration_since(since) >= PATIENCE => {
-                        source.let_go(progress.mapping);
+                    // All that was announced before it died has been taken up.
+                    None if !alive || now.duration_since(since) >= PATIENCE => {
                         self.ledger.note_trouble(format!(
                             "nobody could tell the file of a mapping of process {}: it goes on as without precache",
                             self.pid
                         ));
+                        source.let_go(progress.mapping);
                     }
                     None if early.len() < EARLY => early.push((since, progress)),
                     None => {

@@ -1,9 +1,13 @@
-/* Expected: a child that nobody can tell the optimizer of, for its parent mapped the file, closed it and is gone before the child
- * reads, goes on as without precache after some seconds: its mapping is one area again. */
+/* Expected: a child whose parent mapped the file, closed it and is gone before the child reads, of which nobody can tell the optimizer,
+ * goes on as without precache after some seconds: its mapping is one area again. (It may be that the optimizer has not found the
+ * parent dead by then.) */
 #include "common.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
+
+/* Some hundred steps of 20 ms, each over a checkpoint. */
+#define STEP (50 * PAGE)
 
 /* Areas of this process that the file is mapped in. */
 static int areas(const char *path)
@@ -39,12 +43,10 @@ int main(int count, char **arguments)
 		/* Slowly, until nothing is closed any more. */
 		size_t at = 0;
 		do {
-			read_pages(base, at, at + file_length / 512);
-			at += file_length / 512;
-			poll(NULL, 0, areas(arguments[1]) > 1 ? 50 : 0);
-		} while (areas(arguments[1]) > 1 && at < file_length);
-		if (at == file_length)
-			_exit(2);
+			read_pages(base, at, at + STEP);
+			at += STEP;
+			poll(NULL, 0, areas(arguments[1]) > 1 ? 20 : 0);
+		} while (areas(arguments[1]) > 1 && at + STEP < file_length);
 		read_pages(base, 0, file_length);
 		_exit(0);
 	}

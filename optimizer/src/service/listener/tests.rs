@@ -7,7 +7,7 @@ use precache_contract::VERSION;
 use precache_contract::enrolment::{Enrolment, LockNote};
 use std::fs::File;
 use std::io::IoSlice;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SESSION: u64 = 1;
@@ -21,8 +21,11 @@ fn listener(name: &str) -> Listener {
 }
 
 fn open(listener: &mut Listener) {
-    let open = Request::Open { version: VERSION, session: SESSION, options: options(), again: false };
-    listener.sessions.answer(None, open, &[]).unwrap();
+    listener.sessions.answer(None, request_to_open(), &[]).unwrap();
+}
+
+fn request_to_open() -> Request {
+    Request::Open { version: VERSION, session: SESSION, options: options(), again: false }
 }
 
 /// A name that no other test has.
@@ -78,33 +81,53 @@ fn what_the_dead_have_said_is_heard_before_they_are_buried() {
     process.wait().unwrap();
     listener.bury_the_dead();
     assert!(listener.readers.is_empty());
-    assert_eq!(mapped(&report(listener)), [file.path().canonicalize().unwrap()]);
+    assert_eq!(mapped(&report(listener)), [path(&file)]);
 }
 
-/// Ends a reader whose process is this one: its thread has taken up what was announced.
-fn end_reader(listener: &mut Listener) {
-    let mut reader = listener.readers.pop().expect("a reader");
-    reader.note_death();
-    listener.sessions.bury(reader);
+/// Ends the readers, whose process is this one, when what they announced has been taken up.
+fn end_readers(listener: &mut Listener) {
+    for mut reader in listener.readers.drain(..) {
+        while reader.uses().is_empty() {
+            std::thread::yield_now();
+        }
+        reader.note_death();
+        listener.sessions.bury(reader);
+    }
 }
 
-/// A reader connects, and has not said who it is when it is heard; when it is heard next it has, and has announced a mapping
-/// over a second connection. Or over the first, before it said so over the second.
+/// The path of the file, as the kernel tells it.
+fn path(file: &tempfile::NamedTempFile) -> PathBuf {
+    file.path().canonicalize().unwrap()
+}
+
+/// A reader connects, and has not said yet who it is when it is heard. When it is heard next it has, has announced a mapping and has
+/// a child: that inherits.
+#[test]
+fn who_connected_first_is_heard_first() {
+    let name = name_for("order");
+    let mut listener = listener(&name);
+    let first = connected(&name);
+    listener.hear();
+    send(&first, Enrolment::new(Kind::Reader, SESSION, TOKEN, 0, 0), &segment());
+    let file = file();
+    send(&first, Enrolment::mapping(SESSION, TOKEN, 0, 5), file.as_file());
+    send(&connected(&name), Enrolment::new(Kind::Reader, SESSION, TOKEN + 1, TOKEN, 0), &segment());
+    listener.hear();
+    end_readers(&mut listener);
+    assert_eq!(mapped(&report(listener)), [path(&file), path(&file)]);
+}
+
+/// One thread announces a mapping over a connection that is older than the one over which another says who they are.
 #[test]
 fn a_mapping_may_come_before_its_reader() {
-    for is_mapping_first in [false, true] {
-        let name = name_for("order");
-        let mut listener = listener(&name);
-        let (first, file) = (connected(&name), file());
-        listener.hear();
-        let second = connected(&name);
-        let (reader, mapping) = if is_mapping_first { (second, first) } else { (first, second) };
-        send(&reader, Enrolment::new(Kind::Reader, SESSION, TOKEN, 0, 0), &segment());
-        send(&mapping, Enrolment::mapping(SESSION, TOKEN, 0, 5), file.as_file());
-        listener.hear();
-        end_reader(&mut listener);
-        assert_eq!(mapped(&report(listener)), [file.path().canonicalize().unwrap()], "{is_mapping_first}");
-    }
+    let name = name_for("mapping");
+    let mut listener = listener(&name);
+    let (first, second, file) = (connected(&name), connected(&name), file());
+    send(&second, Enrolment::new(Kind::Reader, SESSION, TOKEN, 0, 0), &segment());
+    send(&first, Enrolment::mapping(SESSION, TOKEN, 0, 5), file.as_file());
+    listener.hear();
+    end_readers(&mut listener);
+    assert_eq!(mapped(&report(listener)), [path(&file)]);
 }
 
 /// Readers and a lock file, of a session that is opened only then.
@@ -112,18 +135,35 @@ fn a_mapping_may_come_before_its_reader() {
 fn what_is_said_before_the_session_is_open_is_taken_up() {
     let name = name_for("early");
     let mut listener = Listener::bind(&name).unwrap();
-    let (socket, file) = (connected(&name), file());
-    send(&socket, Enrolment::mapping(SESSION, TOKEN, 0, 5), file.as_file());
-    send(&socket, Enrolment::new(Kind::Reader, SESSION, TOKEN, 0, 0), &segment());
+    let (reader, file, supervisor) = (connected(&name), file(), connected(&name));
+    send(&reader, Enrolment::mapping(SESSION, TOKEN, 0, 5), file.as_file());
+    send(&reader, Enrolment::new(Kind::Reader, SESSION, TOKEN, 0, 0), &segment());
     let mut notice = [0; LockNote::LENGTH];
     let notice = LockNote::write(&mut notice, SESSION, false, b"/a/lock.mdb").unwrap();
-    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(notice)], &[], MsgFlags::empty(), None).unwrap();
+    sendmsg::<()>(reader.as_raw_fd(), &[IoSlice::new(notice)], &[], MsgFlags::empty(), None).unwrap();
     listener.hear();
     assert!(listener.readers.is_empty());
-    open(&mut listener);
-    listener.take_early(SESSION);
-    end_reader(&mut listener);
+    tell(&supervisor, &request_to_open()).unwrap();
+    listener.hear();
+    listener.answer();
+    end_readers(&mut listener);
     let report = report(listener);
-    assert_eq!(mapped(&report), [file.path().canonicalize().unwrap()]);
+    assert_eq!(mapped(&report), [path(&file)]);
     assert_eq!(report.locks.len(), 1);
+}
+
+/// More who connect at once than are accepted at once.
+#[test]
+fn all_who_wait_are_heard() {
+    let name = name_for("many");
+    let mut listener = listener(&name);
+    let many = 3 * AT_ONCE as u64;
+    let connections: Vec<_> = (0..many).map(|_| connected(&name)).collect();
+    let file = file();
+    for (index, connection) in connections.iter().enumerate() {
+        send(connection, Enrolment::new(Kind::Refused, SESSION, 0, 0, index as u32 % 7), file.as_file());
+    }
+    listener.hear();
+    assert_eq!(listener.connections.len() as u64, many);
+    assert_eq!(report(listener).refused.len(), 7);
 }
