@@ -54,9 +54,10 @@ fn watch(buffers: &Buffers, call: Doing<(), isize>) -> isize {
             return result;
         }
         // A buffer that is bad in itself stays bad, and a second call could take a second message. Only where pages were
-        // closed in spite of the pin (in a child that a signal handler forked during the call), or without one, is it made anew.
+        // closed in spite of the pin (in a child that a signal handler forked during the call), or without one (then another
+        // thread may have opened them again), is it made anew.
         match prepare_for_call(buffers) {
-            Some(again) if again.opened => drop(ready.replace(again)),
+            Some(again) if again.opened || ready.is_none() => drop(ready.replace(again)),
             _ => return result,
         }
     }

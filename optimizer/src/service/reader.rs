@@ -260,11 +260,10 @@ pub(super) mod tests {
     use nix::sys::memfd::{MFdFlags, memfd_create};
     use precache_contract::VERSION;
     use precache_contract::enrolment::Kind;
+    use precache_contract::ring::{News, What};
     use precache_contract::segment::{Mapping, Segment};
     use std::mem::offset_of;
     use std::os::unix::fs::FileExt;
-
-    const FIRST_GENERATION: usize = offset_of!(Segment, mappings) + offset_of!(Mapping, generation);
 
     /// A segment with a mapping of generation 5 in its first slot.
     pub fn segment() -> File {
@@ -272,8 +271,16 @@ pub(super) mod tests {
         memory.set_len(Segment::LENGTH as u64).unwrap();
         fcntl(&memory, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
         memory.write_all_at(&VERSION.to_ne_bytes(), offset_of!(Segment, version) as u64).unwrap();
-        memory.write_all_at(&5u32.to_ne_bytes(), FIRST_GENERATION as u64).unwrap();
+        let generation = offset_of!(Segment, mappings) + offset_of!(Mapping, generation);
+        memory.write_all_at(&5u32.to_ne_bytes(), generation as u64).unwrap();
         memory
+    }
+
+    /// A field of its first mapping.
+    fn field(memory: &File, offset: usize) -> u32 {
+        let mut word = [0; 4];
+        memory.read_exact_at(&mut word, (offset_of!(Segment, mappings) + offset) as u64).unwrap();
+        u32::from_ne_bytes(word)
     }
 
     pub fn options() -> RunOptions {
@@ -285,6 +292,20 @@ pub(super) mod tests {
         options.unwrap()
     }
 
+    /// Of a mapping that nobody announces the report tells, also where the process ends soon; it is let go of, for a child may have it.
+    #[test]
+    fn what_nobody_announces_is_told_and_let_go_of() {
+        let (memory, ledger) = (segment(), Arc::<Ledger>::default());
+        let what = Enrolment::new(Kind::Reader, 1, 2, 0, 0);
+        let pid = std::process::id() as i32;
+        let mut reader = Reader::begin(pid, &memory, what, None, Some((&options(), &ledger)), &Arc::default()).unwrap();
+        reader.shared.segment().news.push(News { slot: 0, generation: 5, offset: 0, what: What::Trip });
+        reader.end();
+        assert_eq!(field(&memory, offset_of!(Mapping, veto)), 5);
+        let troubles = ledger.take_troubles();
+        assert!(matches!(&troubles[..], [one] if one.contains("nobody could tell the file")), "{troubles:?}");
+    }
+
     /// Whom nobody watches cannot be served; its mappings are not left armed for nobody.
     #[test]
     fn who_cannot_be_served_is_let_go_of() {
@@ -292,9 +313,6 @@ pub(super) mod tests {
         let what = Enrolment::new(Kind::Reader, 1, 2, 0, 0);
         let begun = Reader::begin(-1, &memory, what, None, Some((&options(), &Arc::default())), &Arc::default());
         assert!(begun.is_err());
-        let mut veto = [0; 4];
-        let at = offset_of!(Segment, mappings) + offset_of!(Mapping, veto);
-        memory.read_exact_at(&mut veto, at as u64).unwrap();
-        assert_eq!(u32::from_ne_bytes(veto), 5);
+        assert_eq!(field(&memory, offset_of!(Mapping, veto)), 5);
     }
 }
