@@ -7,7 +7,7 @@
 
 mod aside;
 
-pub use self::aside::{Ignored, Withdrawn};
+pub use self::aside::{Ignored, Withdrawn, at_last, is_last, was_last};
 use super::open_everything;
 use super::stand_in::STAND_IN;
 use crate::arming::settle_inheritance;
@@ -266,7 +266,7 @@ fn is_known(action: &Action) -> bool {
 /// Looks whether our handler is still in place, and lets go of everything if it is not.
 pub fn keep() -> Result<(), Refusal> {
     match refusal() {
-        _ if is_ours() || aside::is_last() || cfg!(feature = "sabotage-raw-handler-unnoticed") => Ok(()),
+        _ if is_last() || is_ours() || cfg!(feature = "sabotage-raw-handler-unnoticed") => Ok(()),
         // Another thread has put the program's own in force meanwhile.
         Some(why) => Err(why),
         None => Err(refusal().unwrap_or_else(|| bar(Refusal::HandlerLost))),
@@ -350,12 +350,12 @@ fn put_in_place(program: &Action) -> bool {
 /// Runs our handler on the stack that the program's one expects, if it is still in place; puts it back for a handler of the
 /// program's. Of several threads that come here the last one to put it in place looks again.
 fn accommodate() {
-    if aside::is_last() {
-        let wanted = get();
-        if wanted.handler != libc::SIG_DFL {
-            aside::end_last(&wanted);
+    if is_last() {
+        aside::renew_last(false);
+        if is_last() {
+            return;
         }
-        return;
+        // Another thread was refused its filter meanwhile.
     }
     while let Ok(now) = sys::action(libc::SIGSEGV) {
         let wanted = get();

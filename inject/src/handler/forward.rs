@@ -23,12 +23,20 @@ pub unsafe fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     }
     // SAFETY: the caller's promise: a ucontext_t.
     let interrupted = unsafe { mask_of(context) };
+    if disposition::is_last() {
+        // SAFETY: the caller's promise.
+        return unsafe { forward_at_last(signal, info, interrupted, from_kernel) };
+    }
     // In force: all, but for the signal that stands in, which tells what was blocked when the signal came. (What a call
     // like sigsuspend blocks is in force alone, and not in `interrupted`, to which the program returns.)
     let now = sys::mask();
     let blocked = stand_in::blocks(now) && stand_in::blocks(*interrupted);
     let wanted = disposition::get();
     if called_by_the_program(from_kernel, now, *interrupted) {
+        if disposition::was_last() {
+            // SAFETY: the caller's promise.
+            return unsafe { forward_at_last(signal, info, interrupted, from_kernel) };
+        }
         // It chains to the handler that a raw system call told it was there before its own: the default action.
         // SAFETY: the caller's promise.
         unsafe { die(signal, from_kernel, info) };
@@ -57,6 +65,25 @@ pub unsafe fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
             handler
         }
     }
+}
+
+/// The same where the kernel calls our handler with the mask of the program's.
+///
+/// # Safety
+/// As [`forward`].
+unsafe fn forward_at_last(
+    signal: c_int,
+    info: *mut libc::siginfo_t,
+    interrupted: &mut SignalSet,
+    from_kernel: bool,
+) -> usize {
+    disposition::at_last(from_kernel, interrupted).unwrap_or_else(|| {
+        // In truth: else it would come again at once.
+        sys::change_mask(libc::SIG_BLOCK, bit(libc::SIGSEGV));
+        // SAFETY: the caller's promise.
+        unsafe { defer(signal, info, interrupted) };
+        0
+    })
 }
 
 /// The mask that is in force again when the handler returns.

@@ -60,12 +60,19 @@ pub fn kernel_form(program: SignalSet) -> SignalSet {
         }
         return program;
     }
-    let others = program & !(SEGV | STOOD_FOR);
-    if program & SEGV == 0 {
-        return others;
+    if program & SEGV != 0 {
+        IS_IN_USE.store(true, Relaxed);
     }
-    IS_IN_USE.store(true, Relaxed);
-    others | STOOD_FOR
+    form_of(program)
+}
+
+/// The same, of what is to be no mask that a call of the program's meets.
+pub fn form_of(program: SignalSet) -> SignalSet {
+    if STANDS_BACK.load(Acquire) {
+        return program;
+    }
+    let others = program & !(SEGV | STOOD_FOR);
+    if program & SEGV != 0 { others | STOOD_FOR } else { others }
 }
 
 /// What the program finds blocked when these are. SIGSEGV itself is when it was blocked past us, or is pending.

@@ -13,6 +13,10 @@ use precache_contract::{PAGE, STEP};
 
 /// `true`: the fault was ours and the access can be tried again. `frame`: where the kernel put what it tells the handler.
 pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
+    if disposition::is_last() {
+        // Nothing is closed, and no system call may be made to look: what was ours does not come again.
+        return repetition::of(address, frame, 0) == 0;
+    }
     match owner::standing() {
         Standing::Owner => {}
         Standing::Heir(_adoption) => adopt(),
@@ -23,7 +27,7 @@ pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
         }
     }
     let changes = registry::changes();
-    if repetition::is_endless(address, frame, changes) {
+    if repetition::of(address, frame, changes) == repetition::LIMIT {
         return false;
     }
     let Some(held) = registry::holding(address) else { return was_ours(address, is_write, changes) };

@@ -1,12 +1,14 @@
 /* Expected: of a program with several threads one forbids all of them the calls by which handlers are set and masks changed. All read
  * on, and the program dies by a fault, or by SIGSEGV that it is sent, as alone; where it may set a handler after that, or had one
- * before, that is called, and one that it blocks stays pending. A filter that is refused, or a second one, changes nothing.
+ * before, that is called, as often as alone and whatever is forbidden, and one that it blocks stays pending. A filter that is refused,
+ * or a second one, changes nothing.
  * @not-detected the filter kills on the call by which the detector looks
  * @report the program forbids itself system calls */
 #include "hostile.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -59,7 +61,52 @@ static void handler(int signal, siginfo_t *info, void *context)
 	_exit(7);
 }
 
-enum { BEFORE = 1, AFTERWARDS = 2, SENT = 4, REFUSED = 8, BLOCKED = 16, TWICE = 32 };
+static volatile unsigned char *holes;
+static atomic_int filled;
+
+/* Puts memory where there is none. */
+static void fill(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)context;
+	void *page = (void *)((uintptr_t)info->si_addr & -PAGE);
+	if (info->si_code != SEGV_ACCERR || mmap(page, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page)
+		_exit(4);
+	filled++;
+}
+
+/* Says so, and lets the same happen again. */
+static void tell(int signal, siginfo_t *info, void *context)
+{
+	(void)info, (void)context;
+	const char *text = signal == SIGSEGV ? "told\n" : "told of another\n";
+	write(1, text, strlen(text));
+}
+
+static sigjmp_buf out;
+static char *volatile nowhere;
+
+static void leave(int signal)
+{
+	siglongjmp(out, signal);
+}
+
+enum {
+	BEFORE = 1,
+	AFTERWARDS = 2,
+	SENT = 4,
+	REFUSED = 8,
+	BLOCKED = 16,
+	TWICE = 32,
+	ALL = 64,
+	ONCE = 128,
+	FILLED = 256,
+	AGAIN = 512,
+	MASKED = 1024,
+	OTHER = 2048,
+	IGNORED = 4096,
+	FORKED = 8192,
+	JUMPS = 16384,
+};
 
 static void program(const char *what, int how)
 {
@@ -73,9 +120,17 @@ static void program(const char *what, int how)
 		sigset_t set;
 		sigemptyset(&set);
 		sigaddset(&set, SIGSEGV);
+		if (how & ONCE)
+			action.sa_sigaction = tell, action.sa_flags |= SA_RESETHAND;
+		if (how & FILLED)
+			action.sa_sigaction = fill;
+		if (how & JUMPS)
+			action.sa_handler = leave, action.sa_flags = SA_ONSTACK;
 		if (how & BEFORE)
 			sigaction(SIGSEGV, &action, NULL);
-		if (how & BLOCKED)
+		if (how & IGNORED)
+			action.sa_handler = SIG_IGN, action.sa_flags = 0, sigaction(SIGSEGV, &action, NULL);
+		if (how & (BLOCKED | MASKED))
 			sigprocmask(SIG_BLOCK, &set, NULL);
 		int sum = read_there(MIB) + base[20 * MIB];
 		if (how & REFUSED) {
@@ -91,17 +146,33 @@ static void program(const char *what, int how)
 			errno = 0;
 			if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == 0)
 				fail("a filter without instructions");
-		} else if (how & (BEFORE | AFTERWARDS | BLOCKED) ? forbid(SYS_madvise, SYS_madvise) : forbid(SYS_rt_sigaction, SYS_rt_sigprocmask))
+		} else if (how & (BEFORE | AFTERWARDS | BLOCKED) && !(how & (ALL | FORKED)) ? forbid(SYS_madvise, SYS_madvise) :
+				forbid(SYS_rt_sigaction, how & FORKED ? SYS_madvise : SYS_rt_sigprocmask))
 			fail("seccomp");
 		if (how & AFTERWARDS) {
 			sigaction(SIGSEGV, NULL, &now);
 			sum += now.sa_handler == SIG_DFL;
 			sigaction(SIGSEGV, &action, NULL);
 		}
+		if (how & AGAIN) {
+			action.sa_sigaction = handler;
+			sigaction(SIGSEGV, &action, &now);
+			sum += now.sa_sigaction == fill;
+			action.sa_handler = SIG_DFL;
+			sigaction(SIGSEGV, &action, &now);
+			sum += now.sa_sigaction == handler;
+		}
 		char text[64];
 		for (size_t at = 21 * MIB; at < file_length; at += MIB)
 			sum += base[at] + read_there(at + MIB / 2);
 		write(1, text, snprintf(text, sizeof text, "%s: %d\n", what, sum));
+		if (how & FILLED && !(how & AGAIN)) {
+			/* Both threads; each page is found to be there the second time. */
+			for (int i = 0; i < 800; i += 2)
+				sum += holes[i % 400 * PAGE] + read_there(holes + (i % 400 + 1) * PAGE - base);
+			write(1, text, snprintf(text, sizeof text, "%d, %d were filled\n", sum, filled));
+			_exit(0);
+		}
 		if (how & BLOCKED) {
 			int received;
 			/* To this thread, for another one does not block it. */
@@ -113,6 +184,30 @@ static void program(const char *what, int how)
 			syscall(SYS_kill, getpid(), SIGSEGV);
 			write(1, "alive\n", 6);
 		}
+		if (how & JUMPS) {
+			/* Some by a fault, some sent; the mask is as before, natively or not. */
+			int caught = 0;
+			for (volatile int i = 0; i < 100; i++)
+				if (sigsetjmp(out, 1) == SIGSEGV)
+					caught++;
+				else if (i % 3)
+					*(volatile int *)8 = 1;
+				else
+					raise(SIGSEGV);
+			sigprocmask(SIG_BLOCK, NULL, &set);
+			write(1, text, snprintf(text, sizeof text, "%d caught, blocked %d\n", caught, sigismember(&set, SIGSEGV)));
+			_exit(0);
+		}
+		if (how & FORKED) {
+			fflush(stdout);
+			if (fork()) {
+				wait(NULL);
+				_exit(0);
+			}
+			write(1, text, snprintf(text, sizeof text, "child: %d %d\n", base[30 * MIB], open(nowhere, O_RDONLY)));
+		}
+		if (how & OTHER)
+			read_there(8 - (uintptr_t)base);
 		*(volatile int *)8 = 1;
 	}
 	int status;
@@ -125,11 +220,28 @@ int main(int count, char **arguments)
 	(void)count;
 	base = map_file(arguments, PROT_READ, MAP_SHARED);
 	read_pages(base, 0, 2 * MIB);
+	holes = mmap(NULL, 400 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	program("fault", 0);
 	program("sent", SENT);
 	rendezvous();
 	program("handler before", BEFORE);
 	program("handler afterwards", AFTERWARDS);
+	program("handler before, all forbidden", BEFORE | ALL);
+	program("handler before, all forbidden, sent", BEFORE | ALL | SENT);
+	program("handler for once", BEFORE | ALL | ONCE);
+	program("handler for once, sent", BEFORE | ALL | ONCE | SENT);
+	program("handler that fills", BEFORE | ALL | FILLED);
+	program("handler afterwards that fills", AFTERWARDS | FILLED);
+	program("handlers changed", BEFORE | FILLED | AGAIN);
+	program("handler before, masked", BEFORE | ALL | MASKED);
+	program("handler before, masked, in another thread", BEFORE | ALL | MASKED | OTHER);
+	program("masked", ALL | MASKED);
+	program("ignored, sent", ALL | IGNORED | SENT);
+	program("handler before, blocked", BEFORE | BLOCKED);
+	program("handler that jumps", BEFORE | JUMPS);
+	program("handler afterwards that jumps", AFTERWARDS | JUMPS);
+	program("forked", FORKED);
+	program("handler before, forked", BEFORE | FORKED);
 	program("refused", REFUSED);
 	program("refused, sent", REFUSED | SENT);
 	program("blocked", BLOCKED);

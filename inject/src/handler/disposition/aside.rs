@@ -1,14 +1,13 @@
 //! Times in which our handler stands aside: nothing is armed then, and SIGSEGV is the program's own in truth.
 
 use super::{
-    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, bar, get, is_known,
-    is_ours, is_virtual, put_in_place, set, set_own, take_over, with_restorer,
+    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, bar, get, in_front_of,
+    is_known, is_ours, is_virtual, put_in_place, set, set_own, take_over,
 };
 use crate::handler::stand_in::{self, STAND_IN};
-use crate::sys::{self, Action, SignalSet};
+use crate::sys::{self, Action, SignalSet, bit};
 use crate::{past_libc, pins};
-use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use precache_contract::segment::Refusal;
 
 /// While this exists SIGSEGV is ignored in truth, as the program wants it: a program that is executed inherits that.
@@ -18,6 +17,8 @@ pub struct Ignored(Suspended);
 impl Ignored {
     /// `None`: the program does not ignore SIGSEGV. Not for signal context: it waits for who installs our handler.
     pub fn begin() -> Option<Self> {
+        // Where system calls may be forbidden, by what is in memory.
+        (!is_last() || LAST.load(Acquire) == libc::SIG_IGN).then_some(())?;
         is_virtual().then(get).filter(|wanted| wanted.handler == libc::SIG_IGN)?;
         // No handler of the program's forks before this is counted as a whole.
         let _quiet = sys::Quiet::begin();
@@ -37,7 +38,11 @@ impl Ignored {
         }
         // SAFETY: ignoring calls nothing.
         let _ = unsafe { sys::set_action(libc::SIGSEGV, &Action { mask: MARK, ..IGNORE }) };
-        accommodate();
+        if !is_last() {
+            accommodate();
+        } else if get().handler != libc::SIG_IGN {
+            renew_last(false);
+        }
         Some(Self(suspended))
     }
 }
@@ -62,40 +67,123 @@ impl Drop for Ignored {
     }
 }
 
-/// In force is [`on_last_fault`], or what it leaves: the default action, which the program wants.
+/// Our handler goes by what is in memory: system calls may be forbidden.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static IS_LAST: AtomicBool = AtomicBool::new(false);
 
-/// Whether that is so, and nothing of ours will be called any more unless the program sets a handler.
-pub(super) fn is_last() -> bool {
+/// It has done so, and may have been entered then with the program's mask.
+static WAS_LAST: AtomicBool = AtomicBool::new(false);
+
+/// What the program wants done then: a handler, whose flags and mask are in force already, or `SIG_DFL` or `SIG_IGN`.
+static LAST: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+/// In [`LAST`]: the handler is called once (`SA_RESETHAND`). No function lies there (x86-64, arm64: the kernel's half).
+const ONE_CALL: usize = 1 << 63;
+
+/// Whether that is so. Nothing is armed then; what was closed a moment ago may still be on its way to our handler.
+#[inline(always)]
+pub fn is_last() -> bool {
     IS_LAST.load(Acquire)
 }
 
-/// The program has set a handler: ours is put in place in front of it.
-pub(super) fn end_last(wanted: &Action) {
-    IS_LAST.store(false, Release);
-    put_in_place(wanted);
+/// Whether it has been so, and a mask that is not ours tells nothing.
+pub fn was_last() -> bool {
+    WAS_LAST.load(Acquire)
 }
 
-/// While this exists, or for good if it is forgotten, SIGSEGV is the program's alone, as without us.
+/// A handler of the program's that is to be called then, or 0. `None`: the signal was sent and is blocked, and what is left to do
+/// takes system calls.
+pub fn at_last(from_kernel: bool, interrupted: &mut SignalSet) -> Option<usize> {
+    let mut wanted = LAST.load(Acquire);
+    if stand_in::blocks(*interrupted) {
+        if !from_kernel {
+            return None;
+        }
+        wanted = libc::SIG_DFL;
+    } else if wanted & ONE_CALL != 0 {
+        // Of two threads one calls it.
+        let was_first = LAST.compare_exchange(wanted, libc::SIG_DFL, AcqRel, Relaxed).is_ok();
+        wanted = if was_first { wanted & !ONE_CALL } else { libc::SIG_DFL };
+    }
+    match wanted {
+        libc::SIG_IGN if !from_kernel => Some(0),
+        libc::SIG_DFL | libc::SIG_IGN => {
+            if !from_kernel {
+                fault();
+            }
+            // It comes again, and kills, at the same instruction (`force_sig_info_to_task` in kernel/signal.c).
+            *interrupted |= bit(libc::SIGSEGV);
+            Some(0)
+        }
+        handler => Some(handler),
+    }
+}
+
+/// In place of a signal that was sent.
+fn fault() {
+    // SAFETY: ends the process: nothing is mapped there (`vm.mmap_min_addr`).
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!("mov [{0}], {0}", in(reg) 0usize);
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!("str {0}, [{0}]", in(reg) 0usize);
+    }
+}
+
+/// Has what the program wants by now in memory, and its flags and mask in force.
+pub(super) fn renew_last(begins: bool) {
+    loop {
+        let wanted = get();
+        let is_handler = ![libc::SIG_DFL, libc::SIG_IGN].contains(&wanted.handler);
+        let is_one_call = is_handler && wanted.flags & libc::SA_RESETHAND as u32 as u64 != 0;
+        LAST.store(wanted.handler | if is_one_call { ONE_CALL } else { 0 }, Release);
+        if begins {
+            // From here on a fault does what it does under the flags and mask that come next.
+            WAS_LAST.store(true, Release);
+            IS_LAST.store(true, Release);
+        }
+        let itself = if wanted.flags & libc::SA_NODEFER as u64 == 0 { bit(libc::SIGSEGV) } else { 0 };
+        let mask = if is_handler { stand_in::form_of(wanted.mask | itself) } else { 0 };
+        let in_front = in_front_of(&wanted);
+        let last = Action { flags: in_front.flags | libc::SA_NODEFER as u64, mask, ..in_front };
+        let is_aside = wanted.handler == libc::SIG_IGN && IGNORING.load(SeqCst) != 0;
+        if !is_aside {
+            // SAFETY: our handler, for SA_SIGINFO, and libc's restorer. It is in force already, should this fail.
+            let _ = unsafe { sys::set_action(libc::SIGSEGV, &last) };
+        }
+        if get() == wanted {
+            return;
+        }
+    }
+}
+
+/// While this exists, or for good if it is forgotten, SIGSEGV takes no system call of ours.
 pub enum Withdrawn {
-    /// What the program set is in force; this was blocked before.
+    /// What the program set is in force, as without us; this was blocked before.
     Whole(SignalSet),
-    /// One fault is let through, and then SIGSEGV has its default action.
-    ButForOneFault,
+    /// Another thread may have a fault of ours on its way to our handler, so that stays.
+    ButForHandler,
 }
 
 impl Withdrawn {
-    /// Nothing is armed any more, and the program has not forbidden itself calls before. `None`: our handler is not in place, or it
-    /// stays: another thread may have a fault of ours on its way to it, and the program handles SIGSEGV, or has blocked it.
+    /// Nothing is armed any more, and the program has not forbidden itself calls before. `None`: our handler is not in place.
     pub fn begin() -> Option<Self> {
-        let is_to_go = is_virtual() && PROCESS.load(Relaxed) == sys::process() && is_ours();
-        let wanted = is_to_go.then(get)?;
+        if !is_virtual() || PROCESS.load(Relaxed) != sys::process() || !is_ours() {
+            return None;
+        }
         if !sys::is_alone() {
-            return Self::but_for_one_fault(wanted);
+            // Of what a thread blocks, what is sent has to stay pending.
+            stand_in::stand_back(!stand_in::is_in_use() && get().handler == libc::SIG_DFL);
+            renew_last(true);
+            if stand_in::is_in_use() {
+                // Another thread has blocked something meanwhile.
+                stand_in::stand_back(false);
+            }
+            return Some(Self::ButForHandler);
         }
         // SAFETY: what the program set for these signals.
         unsafe {
-            sys::set_action(libc::SIGSEGV, &wanted).ok()?;
+            sys::set_action(libc::SIGSEGV, &get()).ok()?;
             let _ = sys::set_action(STAND_IN, &set_own(None));
         }
         INSTALLED.store(false, Release);
@@ -104,40 +192,14 @@ impl Withdrawn {
         sys::set_mask(stand_in::program_form(mask));
         Some(Self::Whole(mask))
     }
-
-    /// For the default action: who has found a page closed a moment ago reads on after that fault.
-    fn but_for_one_fault(wanted: Action) -> Option<Self> {
-        // Of what a thread blocks, what is sent has to stay pending.
-        if wanted.handler != libc::SIG_DFL || stand_in::is_in_use() {
-            return None;
-        }
-        sys::interrupt_other_threads();
-        let flags = (libc::SA_SIGINFO | libc::SA_RESETHAND | libc::SA_NODEFER | libc::SA_ONSTACK) as u64;
-        let handler = on_last_fault as *const () as usize;
-        let last = with_restorer(&Action { handler, flags, restorer: 0, mask: 0 });
-        IS_LAST.store(true, Release);
-        // SAFETY: a handler for SA_SIGINFO, and libc's restorer.
-        if unsafe { sys::set_action(libc::SIGSEGV, &last) }.is_err() {
-            IS_LAST.store(false, Release);
-            return None;
-        }
-        stand_in::stand_back(true);
-        // Another thread may have set or blocked something since.
-        let now = get();
-        if now.handler != libc::SIG_DFL || stand_in::is_in_use() {
-            stand_in::stand_back(false);
-            end_last(&now);
-            return None;
-        }
-        Some(Self::ButForOneFault)
-    }
 }
 
 impl Drop for Withdrawn {
     fn drop(&mut self) {
         stand_in::stand_back(false);
         let Self::Whole(mask) = *self else {
-            end_last(&get());
+            put_in_place(&get());
+            IS_LAST.store(false, Release);
             accommodate();
             if stand_in::was_blocked_in_truth() {
                 // By another thread meanwhile: at a checkpoint it would be killed.
@@ -152,20 +214,5 @@ impl Drop for Withdrawn {
             take_over(&wanted);
         }
         INSTALLED.store(true, Release);
-    }
-}
-
-/// In our handler's place where system calls may be forbidden: it makes none, but for the return from it. A fault comes again by
-/// itself; a signal that was sent does not, so one is made.
-unsafe extern "C" fn on_last_fault(_signal: c_int, info: *const libc::siginfo_t, _context: *const c_void) {
-    // SAFETY: the kernel gives it to a handler with SA_SIGINFO (sigaction(2)).
-    if unsafe { (*info).si_code } <= 0 {
-        // SAFETY: ends the process: nothing is mapped there (`vm.mmap_min_addr`), and SA_RESETHAND has set the default action.
-        unsafe {
-            #[cfg(target_arch = "x86_64")]
-            core::arch::asm!("mov [{0}], {0}", in(reg) 0usize);
-            #[cfg(target_arch = "aarch64")]
-            core::arch::asm!("str {0}, [{0}]", in(reg) 0usize);
-        }
     }
 }
