@@ -35,6 +35,7 @@ pub fn library(name: &str, features: &str) -> Result<PathBuf, String> {
         .args(["--profile", "inject", "--features", &format!("preload {features}")])
         .arg("--target-dir")
         .arg(&target)
+        .args(["--", "-C", "force-frame-pointers=yes"])
         .output()
         .map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {

@@ -5,10 +5,12 @@
 //! is transferred twice, for nothing fails half-way.
 
 use super::memory::preserving_errno;
+use super::words::Call;
 use crate::arming::prepare_for_call;
 use crate::buffers::Buffers;
 use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
+use crate::next::Next;
 use crate::{interpose, next_of, registry};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use core::mem;
@@ -33,7 +35,7 @@ pub fn with(buffers: Buffers, call: impl Fn() -> isize + Copy) -> isize {
 
 /// Whether a call failed with EFAULT.
 #[inline(always)]
-fn is_bad_address(result: isize) -> bool {
+pub fn is_bad_address(result: isize) -> bool {
     // SAFETY: the calling thread's own errno (errno(3)).
     result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT
 }
@@ -69,7 +71,78 @@ pub fn with_buffer(address: *const c_void, length: usize, call: impl Fn() -> isi
     with(Buffers::one(address, length), call)
 }
 
-/// Calls with one buffer and its length.
+/// Makes a call of these words, the second and third of which are a buffer and its length.
+#[inline(never)] // One copy is enough for all.
+extern "C" fn transfer(file: usize, buffer: usize, length: usize, a: usize, b: usize, next: &Next) -> isize {
+    let Some(next) = next.address() else { return -1 };
+    // SAFETY: the next function of such a name takes these words, or the first ones of them, and returns as many bits.
+    let next = unsafe { mem::transmute::<NonNull<c_void>, Call>(next) };
+    // SAFETY: the program's own call.
+    with_buffer(buffer as *const c_void, length, move || unsafe { next(file, buffer, length, a, b, 0) })
+}
+
+/// Calls with a file, a buffer and its length, and at most two words more: all but the usual case is that of [`transfer`].
+macro_rules! transferring {
+    ($($(#[$doc:meta])* fn $name:ident($buffer:ty $(, $after:ident: $after_type:ty)*; $($missing:literal)*);)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(file: c_int, buffer: $buffer, length: usize $(, $after: $after_type)*) -> isize {
+            next_of!($name);
+            if !Buffers::one(buffer.cast(), length).may_be_armed() && !are_calls_watched() && let Some(next) = NEXT.known() {
+                type Own = unsafe extern "C" fn(c_int, $buffer, usize $(, $after_type)*) -> isize;
+                // SAFETY: the next function of this name has this type; the program's own call.
+                return unsafe { mem::transmute::<NonNull<c_void>, Own>(next)(file, buffer, length $(, $after)*) };
+            }
+            transfer(file as usize, buffer as usize, length $(, $after as usize)* $(, $missing)*, &NEXT)
+        }
+    )*};
+}
+
+transferring! {
+    /// write(2).
+    fn write(*const c_void; 0 0);
+    /// write(2) under the name that libc's own parts use.
+    fn __write(*const c_void; 0 0);
+    /// pwrite(2).
+    fn pwrite(*const c_void, offset: c_long; 0);
+    /// pwrite(2).
+    fn pwrite64(*const c_void, offset: c_long; 0);
+    /// pwrite(2).
+    fn __pwrite64(*const c_void, offset: c_long; 0);
+    /// send(2).
+    fn send(*const c_void, flags: c_int; 0);
+    /// send(2).
+    fn __send(*const c_void, flags: c_int; 0);
+    /// read(2).
+    fn read(*mut c_void; 0 0);
+    /// read(2).
+    fn __read(*mut c_void; 0 0);
+    /// read(2) with a check of the buffer's size, as all `_chk` calls (`_FORTIFY_SOURCE`).
+    fn __read_chk(*mut c_void, size: usize; 0);
+    /// pread(2).
+    fn pread(*mut c_void, offset: c_long; 0);
+    /// pread(2).
+    fn pread64(*mut c_void, offset: c_long; 0);
+    /// pread(2).
+    fn __pread64(*mut c_void, offset: c_long; 0);
+    /// pread(2).
+    fn __pread_chk(*mut c_void, offset: c_long, size: usize;);
+    /// pread(2).
+    fn __pread64_chk(*mut c_void, offset: c_long, size: usize;);
+    /// recv(2).
+    fn recv(*mut c_void, flags: c_int; 0);
+    /// recv(2).
+    fn __recv_chk(*mut c_void, size: usize, flags: c_int;);
+    /// mq_receive(3).
+    fn mq_receive(*mut c_void, priority: *mut c_uint; 0);
+    /// mq_receive(3).
+    fn mq_timedreceive(*mut c_void, priority: *mut c_uint, until: *const libc::timespec;);
+}
+
+/// Other calls with one buffer and its length.
 macro_rules! one_buffer {
     ($($(#[$doc:meta])* fn $name:ident($($before:ident: $before_type:ty,)* ; $buffer:ident: $buffer_type:ty, $length:ident ; $(, $after:ident: $after_type:ty)*) -> $result:ty;)*) => {$(
         interpose! {
@@ -84,40 +157,6 @@ macro_rules! one_buffer {
 }
 
 one_buffer! {
-    /// write(2).
-    fn write(file: c_int, ; buffer: *const c_void, length ;) -> isize;
-    /// write(2) under the name that libc's own parts use.
-    fn __write(file: c_int, ; buffer: *const c_void, length ;) -> isize;
-    /// pwrite(2).
-    fn pwrite(file: c_int, ; buffer: *const c_void, length ;, offset: c_long) -> isize;
-    /// pwrite(2).
-    fn pwrite64(file: c_int, ; buffer: *const c_void, length ;, offset: c_long) -> isize;
-    /// pwrite(2).
-    fn __pwrite64(file: c_int, ; buffer: *const c_void, length ;, offset: c_long) -> isize;
-    /// send(2).
-    fn send(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int) -> isize;
-    /// send(2).
-    fn __send(socket: c_int, ; buffer: *const c_void, length ;, flags: c_int) -> isize;
-    /// read(2).
-    fn read(file: c_int, ; buffer: *mut c_void, length ;) -> isize;
-    /// read(2).
-    fn __read(file: c_int, ; buffer: *mut c_void, length ;) -> isize;
-    /// read(2) with a check of the buffer's size, as all `_chk` calls (`_FORTIFY_SOURCE`).
-    fn __read_chk(file: c_int, ; buffer: *mut c_void, length ;, size: usize) -> isize;
-    /// pread(2).
-    fn pread(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long) -> isize;
-    /// pread(2).
-    fn pread64(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long) -> isize;
-    /// pread(2).
-    fn __pread64(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long) -> isize;
-    /// pread(2).
-    fn __pread_chk(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long, size: usize) -> isize;
-    /// pread(2).
-    fn __pread64_chk(file: c_int, ; buffer: *mut c_void, length ;, offset: c_long, size: usize) -> isize;
-    /// recv(2).
-    fn recv(socket: c_int, ; buffer: *mut c_void, length ;, flags: c_int) -> isize;
-    /// recv(2).
-    fn __recv_chk(socket: c_int, ; buffer: *mut c_void, length ;, size: usize, flags: c_int) -> isize;
     /// getrandom(2).
     fn getrandom(; buffer: *mut c_void, length ;, flags: c_uint) -> isize;
     /// getentropy(3).
@@ -126,10 +165,6 @@ one_buffer! {
     fn mq_send(queue: c_int, ; buffer: *const c_void, length ;, priority: c_uint) -> c_int;
     /// mq_send(3).
     fn mq_timedsend(queue: c_int, ; buffer: *const c_void, length ;, priority: c_uint, until: *const libc::timespec) -> c_int;
-    /// mq_receive(3).
-    fn mq_receive(queue: c_int, ; buffer: *mut c_void, length ;, priority: *mut c_uint) -> isize;
-    /// mq_receive(3).
-    fn mq_timedreceive(queue: c_int, ; buffer: *mut c_void, length ;, priority: *mut c_uint, until: *const libc::timespec) -> isize;
 }
 
 /// arc4random_buf(3), which ends the program where the kernel refuses its buffer. Where libc has none (before glibc 2.36), a
@@ -192,43 +227,62 @@ typed_message! {
     fn msgrcv(message: *mut c_void, kind) -> isize;
 }
 
-/// Calls with a list of buffers.
+/// Makes a call of these words, the second and third of which are a list of buffers and their count; of fewer than none the kernel
+/// takes none.
+#[inline(never)] // One copy is enough for all.
+extern "C" fn transfer_list(file: usize, parts: usize, count: usize, a: usize, b: usize, next: &Next) -> isize {
+    let Some(next) = next.address() else { return -1 };
+    // SAFETY: as in `transfer`.
+    let next = unsafe { mem::transmute::<NonNull<c_void>, Call>(next) };
+    let buffers = Buffers::list(parts as *const libc::iovec, usize::try_from(count as isize).unwrap_or(0));
+    // SAFETY: the program's own call.
+    with(buffers, move || unsafe { next(file, parts, count, a, b, 0) })
+}
+
+/// Calls with a file, a list of buffers and their count, and at most two words more.
 macro_rules! buffer_list {
-    ($($(#[$doc:meta])* fn $name:ident($count:ty $(, $after:ident: $after_type:ty)*);)*) => {$(
-        interpose! {
-            $(#[$doc])*
-            fn $name(file: c_int, parts: *const libc::iovec, count: $count $(, $after: $after_type)*) -> isize; missing -1; |next| {
-                let buffers = Buffers::list(parts, usize::try_from(count).unwrap_or(0));
-                // SAFETY: the program's own call.
-                with(buffers, move || unsafe { next(file, parts, count $(, $after)*) })
+    ($($(#[$doc:meta])* fn $name:ident($count:ty $(, $after:ident: $after_type:ty)*; $($missing:literal)*);)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(file: c_int, parts: *const libc::iovec, count: $count $(, $after: $after_type)*) -> isize {
+            next_of!($name);
+            let is_armed = Buffers::list(parts, usize::try_from(count).unwrap_or(0)).may_be_armed();
+            if !is_armed && !are_calls_watched() && let Some(next) = NEXT.known() {
+                type Own = unsafe extern "C" fn(c_int, *const libc::iovec, $count $(, $after_type)*) -> isize;
+                // SAFETY: the next function of this name has this type; the program's own call.
+                return unsafe { mem::transmute::<NonNull<c_void>, Own>(next)(file, parts, count $(, $after)*) };
             }
+            transfer_list(file as usize, parts as usize, count as usize $(, $after as usize)* $(, $missing)*, &NEXT)
         }
     )*};
 }
 
 buffer_list! {
     /// writev(2).
-    fn writev(c_int);
+    fn writev(c_int; 0 0);
     /// pwritev(2).
-    fn pwritev(c_int, offset: c_long);
+    fn pwritev(c_int, offset: c_long; 0);
     /// pwritev(2).
-    fn pwritev64(c_int, offset: c_long);
+    fn pwritev64(c_int, offset: c_long; 0);
     /// pwritev2(2).
-    fn pwritev2(c_int, offset: c_long, flags: c_int);
+    fn pwritev2(c_int, offset: c_long, flags: c_int;);
     /// pwritev2(2).
-    fn pwritev64v2(c_int, offset: c_long, flags: c_int);
+    fn pwritev64v2(c_int, offset: c_long, flags: c_int;);
     /// readv(2).
-    fn readv(c_int);
+    fn readv(c_int; 0 0);
     /// preadv(2).
-    fn preadv(c_int, offset: c_long);
+    fn preadv(c_int, offset: c_long; 0);
     /// preadv(2).
-    fn preadv64(c_int, offset: c_long);
+    fn preadv64(c_int, offset: c_long; 0);
     /// preadv2(2).
-    fn preadv2(c_int, offset: c_long, flags: c_int);
+    fn preadv2(c_int, offset: c_long, flags: c_int;);
     /// preadv2(2).
-    fn preadv64v2(c_int, offset: c_long, flags: c_int);
+    fn preadv64v2(c_int, offset: c_long, flags: c_int;);
     /// vmsplice(2): the pages are looked up during the call, and held by the pipe from then on.
-    fn vmsplice(usize, flags: c_uint);
+    fn vmsplice(usize, flags: c_uint; 0);
 }
 
 type ProcessCopy =
