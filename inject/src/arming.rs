@@ -9,7 +9,7 @@ use crate::owner::{self, Standing};
 use crate::pins::{self, Frame, Pin, WholePin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings;
-use crate::{advice, handover, past_libc, protect, sys};
+use crate::{advice, handover, parts, past_libc, protect, sys};
 use core::sync::atomic::Ordering::Relaxed;
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
@@ -71,6 +71,10 @@ fn make_ready(mapped: &Mapped) -> Result<(), Refusal> {
     if mapped.is_shared() && mapped.is_writable() {
         return Err(Refusal::SharedWritable);
     }
+    // What is closed does not count as data (`is_data_mapping` in mm/vma.h), and might find no room when it is opened.
+    if mapped.is_writable() && sys::limit(libc::RLIMIT_DATA) != Ok(libc::RLIM_INFINITY) {
+        return Err(Refusal::ProtectFailed);
+    }
     if sys::open_flags(mapped.file).is_ok_and(|flags| flags & libc::O_DIRECT != 0) {
         return Err(Refusal::Direct);
     }
@@ -101,6 +105,9 @@ fn arm(
     is_populated: bool,
 ) -> Result<(), Refusal> {
     let length = (end - start) as usize;
+    if mapped.is_writable() {
+        parts::expect();
+    }
     let what = Description {
         start: mapped.address + start as usize,
         length,

@@ -171,7 +171,7 @@ fn may_words_be_armed(words: &Words) -> bool {
 
 /// Whether no buffer need be looked for, nor may be: where a fault would not call our handler.
 #[inline(always)]
-fn is_nothing_closed() -> bool {
+pub fn is_nothing_closed() -> bool {
     registry::is_empty() || !disposition::is_in_place()
 }
 

@@ -143,6 +143,16 @@ pub fn reset_after_fork() {
 /// Where devices are.
 const FOLDER: [u8; 5] = *b"/dev/";
 
+/// Whether a path that begins that many bytes after the start of this word of memory (little-endian, as all of Linux that we run on)
+/// is no device's, as far as the word goes.
+#[inline(always)]
+pub fn begins_otherwise(word: usize, place: usize) -> bool {
+    const BEGINNING: usize = u64::from_le_bytes([b'/', b'd', b'e', b'v', b'/', 0, 0, 0]) as usize;
+    const KNOWN: usize = usize::MAX >> (8 * (size_of::<usize>() - FOLDER.len()));
+    let beyond = 8 * place as u32;
+    (word >> beyond ^ BEGINNING) & KNOWN & usize::MAX >> beyond != 0
+}
+
 /// Whether the path may be that of a device: of others two bytes are read.
 ///
 /// # Safety
@@ -238,6 +248,22 @@ mod tests {
         }
         for other in [c"/dev/nvidia0", c"/dev/nvidia-uvm-tools", c"/dev/null", c"/home/dev/kfd", c""] {
             assert!(!is_pinning_device(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_tells_that_a_path_is_no_devices() {
+        let begins_otherwise = |path: &[u8], place: usize| {
+            let mut word = [b'x'; 8];
+            let known = path.len().min(8 - place);
+            word[place..place + known].copy_from_slice(&path[..known]);
+            begins_otherwise(usize::from_le_bytes(word), place)
+        };
+        for place in 0..8 {
+            assert!(!begins_otherwise(b"/dev/kvm", place), "{place}");
+            assert!(begins_otherwise(b"dev/kvm", place), "{place}");
+            assert_eq!(begins_otherwise(b"/data/dev", place), place < 6, "the third byte differs, {place}");
+            assert_eq!(begins_otherwise(b"/dev\0", place), place < 4, "its end is seen, {place}");
         }
     }
 

@@ -22,6 +22,17 @@ pub unsafe fn pair(address: usize) -> Option<(usize, usize)> {
     (one & other != usize::MAX).then_some((one, other))
 }
 
+/// The word at this address.
+///
+/// # Safety
+/// As [`pair`].
+#[inline(always)]
+pub unsafe fn word_inline(address: usize) -> Option<usize> {
+    // SAFETY: the caller's promise.
+    let (word, is_lacking) = unsafe { load_word(address) };
+    (is_lacking == 0).then_some(word)
+}
+
 /// One word, at whatever address.
 pub fn word(address: usize) -> Option<usize> {
     Words::default().next(address)
@@ -47,8 +58,7 @@ impl Words {
             self.page = pages[1];
         }
         // SAFETY: the word is there, or our handler is in place, or it is as the program says.
-        let (word, is_lacking) = unsafe { load_word(address) };
-        (is_lacking == 0).then_some(word)
+        unsafe { word_inline(address) }
     }
 }
 

@@ -103,7 +103,11 @@ fn huge_pages() {
     for method in METHODS {
         let (under, report) = reader.under(&[method, "--distance=1M", "--size=8M"]);
         assert_eq!(under, alone, "{:#}", report.0);
-        assert!(report.text().contains("refused to protect pages (vm.max_map_count, huge pages"), "{:#}", report.0);
+        assert!(
+            report.text().contains("refused to protect pages (vm.max_map_count, RLIMIT_DATA, huge pages"),
+            "{:#}",
+            report.0
+        );
     }
 }
 

@@ -93,6 +93,7 @@ pub const RULES: &[Rule] = &[
     rule("unmap-does-not-wait", &[("hostile", "18_address_reuse.c")]),
     rule("guard-before-registration", &[("hostile", "18_mapped_under_readers.c")]),
     rule("private-guards", &[("hostile", "20_private_writes.c")]),
+    rule("parts-stay", &[("hostile", "20_written_apart.c")]),
     rule("mappings-run-out", &[("hostile", "21_no_kernel_mappings_left.c")]),
     rule("closed-again-at-once", &[("hostile", "32_one_instruction_several_pages.c")]),
     // Processes.

@@ -114,7 +114,7 @@ impl Refusal {
             Self::Random => "access follows no order that can be fetched ahead",
             Self::Changed => "the program changed the mapping itself",
             Self::ProtectFailed => {
-                "the kernel refused to protect pages (vm.max_map_count, huge pages, or a security policy)"
+                "the kernel refused to protect pages (vm.max_map_count, RLIMIT_DATA, huge pages, or a security policy)"
             }
             Self::HandlerLost => "another SIGSEGV handler was installed past us",
             Self::Elf => "the file is a program or library",

@@ -3,7 +3,7 @@
 
 use super::buffers::with;
 use super::memory::preserving_errno;
-use crate::buffers::{Buffers, PATH_MAX};
+use crate::buffers::{Buffers, PATH_MAX, is_nothing_closed};
 use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
 use crate::lockfile::{self, Fate};
@@ -22,6 +22,10 @@ use precache_contract::segment::Refusal;
 unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: impl Fn() -> c_int + Copy) -> c_int {
     // Nearly always: nothing is put into memory.
     if !Buffers::from(path.cast(), 1).may_be_armed() && !are_calls_watched() && !lockfile::are_private() {
+        // Then nobody need see what the call returns, and it is left by a jump (`interpose::buffers`).
+        if is_no_device(path.addr()) {
+            return open();
+        }
         let file = open();
         // SAFETY: the kernel has just read it to its end.
         if file >= 0 && unsafe { past_libc::begins_as_device(path) } {
@@ -33,6 +37,15 @@ unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: impl
     let open = move |()| open();
     // SAFETY: the caller's promise.
     unsafe { open_looked_at(folder, path, flags, Doing::by(&open)) }
+}
+
+/// Whether the word in which the path begins tells that it is not a device's.
+#[inline(always)]
+fn is_no_device(path: usize) -> bool {
+    let place = path % size_of::<usize>();
+    // SAFETY: our handler is in place. Of a word that lies in one page either all is there or nothing.
+    !is_nothing_closed()
+        && unsafe { peek::word_inline(path - place) }.is_some_and(|word| past_libc::begins_otherwise(word, place))
 }
 
 /// The path is looked at when the kernel has taken it for good: until then it may be anything.

@@ -1,9 +1,11 @@
 //! Calls by which the program limits what it may do from now on.
 
 use super::words::pass;
+use crate::arming::let_go;
 use crate::doing::Doing;
-use crate::{interpose, past_libc};
-use core::ffi::{c_int, c_ulong};
+use crate::{interpose, next_of, past_libc};
+use core::ffi::{c_int, c_uint, c_ulong, c_void};
+use precache_contract::segment::Refusal;
 
 /// `PR_SET_SYSCALL_USER_DISPATCH`, Linux 5.11, and the mode that ends it.
 const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
@@ -30,4 +32,40 @@ interpose! {
         // A name may lie in an armed mapping.
         pass(&NEXT, [operation as usize, a as usize, b as usize, c as usize, d as usize])
     }
+}
+
+/// Before a call that may bound a resource: what is closed of a private mapping that may be written to does not count as data, and
+/// might find no room later.
+pub fn before_limit(resource: c_uint, new: *const c_void) {
+    if resource == libc::RLIMIT_DATA && !new.is_null() {
+        drop(let_go(0, usize::MAX, Some(Refusal::ProtectFailed)));
+    }
+}
+
+macro_rules! limiting {
+    ($($(#[$doc:meta])* fn $name:ident($($before:ident: $before_type:ty)?; $($after:ident: $after_type:ty)?);)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(
+            $($before: $before_type,)? resource: c_uint, new: *const c_void $(, $after: $after_type)?
+        ) -> c_int {
+            next_of!($name);
+            before_limit(resource, new);
+            pass(&NEXT, [$($before as usize,)? resource as usize, new as usize $(, $after as usize)?])
+        }
+    )*};
+}
+
+limiting! {
+    /// setrlimit(2).
+    fn setrlimit(;);
+    /// setrlimit(2) with large file support.
+    fn setrlimit64(;);
+    /// prlimit(2).
+    fn prlimit(process: c_int; old: *mut c_void);
+    /// prlimit(2) with large file support.
+    fn prlimit64(process: c_int; old: *mut c_void);
 }

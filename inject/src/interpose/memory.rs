@@ -1,10 +1,15 @@
 //! Calls that make, change or pin mappings.
 
+use super::buffers::is_bad_address;
 use crate::arming::{consider, let_go};
 use crate::doing::Doing;
 use crate::mapped::Mapped;
-use crate::{advice, interpose, registry, sys};
+use crate::next::Next;
+use crate::parts::{self, Move};
+use crate::{advice, go_on, interpose, registry, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::mem;
+use core::ptr::NonNull;
 use precache_contract::segment::Refusal;
 
 /// Whether advice of this number changes the mapping itself, so that the program manages it from then on: populating (Linux 5.14)
@@ -40,10 +45,11 @@ pub enum Change {
 }
 
 /// Makes `call` without any armed mapping in the range that it changes. What lives on without us is told why.
-pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl FnOnce() -> T) -> T {
+#[inline(never)] // One copy is enough for all who change.
+pub fn change(what: Change, address: *const c_void, length: usize, call: Doing<(), isize>) -> isize {
     let why = match what {
-        Change::Unmap if cfg!(feature = "sabotage-munmap-unnoticed") => return call(),
-        Change::Other if cfg!(feature = "sabotage-mprotect-unnoticed") => return call(),
+        Change::Unmap if cfg!(feature = "sabotage-munmap-unnoticed") => return call.with(()),
+        Change::Other if cfg!(feature = "sabotage-mprotect-unnoticed") => return call.with(()),
         Change::Unmap => None,
         _ => Some(Refusal::Changed),
     };
@@ -54,9 +60,45 @@ pub fn change<T>(what: Change, address: *const c_void, length: usize, call: impl
     // A shared mapping is duplicated by a length of 0 (mremap(2)), with the protection that it has there.
     let length = if matches!(what, Change::Move { .. }) { length.max(1) } else { length };
     let departure = let_go(address as usize, length, why);
-    let result = call();
+    let result = call.with(());
     drop((departure, fixed));
     result
+}
+
+/// The same for the whole process.
+pub fn change_all(call: Doing<(), isize>) -> isize {
+    change(Change::Other, core::ptr::null(), usize::MAX, call)
+}
+
+/// mremap(2): also of what is several mappings to the kernel, and one to the program.
+#[inline(never)] // One copy is enough for both.
+pub fn remap(address: usize, [length, new_length, flags, to]: [usize; 4], call: Doing<(), isize>) -> isize {
+    let flags = flags as c_int;
+    let make = |()| {
+        // SAFETY: the calling thread's own errno (errno(3)).
+        let errno = unsafe { &mut *libc::__errno_location() };
+        let before = *errno;
+        // To a place of its own the kernel unmaps what lies there before it fails.
+        let is_ours_first = parts::may_exist() && flags & libc::MREMAP_FIXED != 0;
+        let result = if is_ours_first { -1 } else { call.with(()) };
+        let is_ours = is_ours_first || is_bad_address(result) && parts::may_exist();
+        if !is_ours {
+            return result;
+        }
+        match Move::new(address, length, new_length, flags, to).and_then(|wanted| wanted.make()) {
+            Some(Ok(place)) => {
+                *errno = before;
+                place as isize
+            }
+            Some(Err(why)) => {
+                *errno = why.into_raw();
+                -1
+            }
+            None if is_ours_first => call.with(()),
+            None => result,
+        }
+    };
+    change(Change::Move { to, length: new_length, flags }, address as *const c_void, length, Doing::by(&make))
 }
 
 /// madvise(2) and its kin: 0, or it has failed.
@@ -79,7 +121,8 @@ pub fn advise_by_number(address: *const c_void, length: usize, number: c_int, ca
 #[inline(never)] // One copy is enough for all who call this.
 fn advise_armed(start: usize, end: usize, number: c_int, call: Doing<(), c_int>) -> c_int {
     if is_changing(number) {
-        return change(Change::Other, start as *const c_void, end - start, || call.with(()));
+        let call = |()| call.with(()) as isize;
+        return change(Change::Other, start as *const c_void, end - start, Doing::by(&call)) as c_int;
     }
     let result = call.with(());
     if let (0, Some(advice)) = (result, advice::of_memory(number)) {
@@ -89,13 +132,13 @@ fn advise_armed(start: usize, end: usize, number: c_int, call: Doing<(), c_int>)
 }
 
 /// process_madvise(2). What it changes is rarely this process, and never looked up.
-pub fn advise_process(number: c_int, call: impl FnOnce() -> isize) -> isize {
-    if is_changing(number) { change(Change::Other, core::ptr::null(), usize::MAX, call) } else { call() }
+pub fn advise_process(number: c_int, call: Doing<(), isize>) -> isize {
+    if is_changing(number) { change_all(call) } else { call.with(()) }
 }
 
 /// shmat(2). In place of how much the segment comes to lie is not asked: that is rare.
-pub fn attach<T>(address: *const c_void, flags: c_int, call: impl FnOnce() -> T) -> T {
-    if flags & libc::SHM_REMAP != 0 { change(Change::Other, address, usize::MAX, call) } else { call() }
+pub fn attach(address: *const c_void, flags: c_int, call: Doing<(), isize>) -> isize {
+    if flags & libc::SHM_REMAP != 0 { change(Change::Other, address, usize::MAX, call) } else { call.with(()) }
 }
 
 /// mmap(2): the program's call, then ours. `call` leaves out the flags that it is given.
@@ -115,8 +158,10 @@ pub fn map(
         mapped.was_in_use = mapped.takes_what_may_be_in_use();
         mapped.is_populated_by_us()
     });
-    let call = || call.with(if is_ours { libc::MAP_POPULATE } else { 0 });
-    let result = if flags & libc::MAP_FIXED != 0 { change(Change::Unmap, address, length, call) } else { call() };
+    let call = |()| call.with(if is_ours { libc::MAP_POPULATE } else { 0 }) as isize;
+    let call = Doing::by(&call);
+    let is_fixed = flags & libc::MAP_FIXED != 0;
+    let result = if is_fixed { change(Change::Unmap, address, length, call) } else { call.with(()) } as *mut c_void;
     if result != libc::MAP_FAILED {
         mapped.address = result as usize;
         preserving_errno(|| {
@@ -162,57 +207,6 @@ interpose! {
 }
 
 interpose! {
-    /// munmap(2).
-    fn munmap(address: *mut c_void, length: usize) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        change(Change::Unmap, address, length, || unsafe { next(address, length) })
-    }
-}
-
-interpose! {
-    /// mremap(2). The fifth argument is there only with `MREMAP_FIXED`; passing on an unused register is harmless.
-    fn mremap(address: *mut c_void, length: usize, new_length: usize, flags: c_int, place: *mut c_void)
-        -> *mut c_void; missing failed(); |next| {
-        let what = Change::Move { to: place as usize, length: new_length, flags };
-        // SAFETY: the program's own call.
-        change(what, address, length, || unsafe { next(address, length, new_length, flags, place) })
-    }
-}
-
-interpose! {
-    /// mprotect(2).
-    fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        change(Change::Other, address, length, || unsafe { next(address, length, protection) })
-    }
-}
-
-interpose! {
-    /// pkey_mprotect(2).
-    fn pkey_mprotect(address: *mut c_void, length: usize, protection: c_int, key: c_int) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        change(Change::Other, address, length, || unsafe { next(address, length, protection, key) })
-    }
-}
-
-interpose! {
-    /// remap_file_pages(2).
-    fn remap_file_pages(address: *mut c_void, length: usize, protection: c_int, page: usize, flags: c_int)
-        -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        change(Change::Other, address, length, || unsafe { next(address, length, protection, page, flags) })
-    }
-}
-
-interpose! {
-    /// shmat(2).
-    fn shmat(segment: c_int, address: *const c_void, flags: c_int) -> *mut c_void; missing failed(); |next| {
-        // SAFETY: the program's own call.
-        attach(address, flags, || unsafe { next(segment, address, flags) })
-    }
-}
-
-interpose! {
     /// madvise(2).
     fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing -1; |next| {
         // SAFETY: the program's own call.
@@ -228,35 +222,76 @@ interpose! {
     }
 }
 
-interpose! {
-    /// process_madvise(2).
-    fn process_madvise(process: c_int, parts: *const libc::iovec, count: usize, advice: c_int, flags: c_uint) -> isize;
-    missing -1; |next| {
-        // SAFETY: the program's own call.
-        advise_process(advice, || unsafe { next(process, parts, count, advice, flags) })
-    }
+/// A function of at most five words: an unused register does no harm.
+type Five = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> isize;
+
+/// Gives `then` a call with these words, which the next function of the name takes, or the first ones of them.
+#[inline(never)] // One copy is enough for all.
+fn make(words: [usize; 5], next: &Next, then: fn([usize; 5], Doing<(), isize>) -> isize) -> isize {
+    let Some(next) = next.address() else { return -1 };
+    // SAFETY: as said.
+    let next = unsafe { mem::transmute::<NonNull<c_void>, Five>(next) };
+    let [a, b, c, d, e] = words;
+    // SAFETY: the program's own call.
+    then(words, Doing::by(&|()| unsafe { next(a, b, c, d, e) }))
 }
 
-interpose! {
+/// What is done with such a call.
+macro_rules! makes {
+    ($(fn $name:ident(|$words:pat_param, $call:ident| $made:expr);)*) => {$(
+        extern "C" fn $name(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+            make([a, b, c, d, e], next, |$words, $call| $made)
+        }
+    )*};
+}
+
+makes! {
+    fn unmap_range(|[address, length, ..], call| change(Change::Unmap, address as *const c_void, length, call));
+    fn change_range(|[address, length, ..], call| change(Change::Other, address as *const c_void, length, call));
+    fn change_whole(|_, call| change_all(call));
+    fn move_range(|[address, length, new_length, flags, to], call| remap(address, [length, new_length, flags, to], call));
+    fn attach_range(|[_, address, flags, ..], call| attach(address as *const c_void, flags as c_int, call));
+    fn advise_another(|[.., advice, _], call| advise_process(advice as c_int, call));
+}
+
+/// Calls made so: two instructions each (`by_words`).
+macro_rules! changing {
+    ($($(#[$doc:meta])* fn $name:ident($($type:ty),*) -> $result:ty, by $makes:ident;)*) => {$(
+        mod $name {
+            $crate::next_of!(pub(super) $name);
+        }
+
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name($(_: $type),*) -> $result {
+            go_on!($name::NEXT, $makes)
+        }
+    )*};
+}
+
+changing! {
+    /// munmap(2).
+    fn munmap(*mut c_void, usize) -> c_int, by unmap_range;
+    /// mremap(2). The fifth argument is there only with `MREMAP_FIXED`.
+    fn mremap(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void, by move_range;
+    /// mprotect(2).
+    fn mprotect(*mut c_void, usize, c_int) -> c_int, by change_range;
+    /// pkey_mprotect(2).
+    fn pkey_mprotect(*mut c_void, usize, c_int, c_int) -> c_int, by change_range;
+    /// remap_file_pages(2).
+    fn remap_file_pages(*mut c_void, usize, c_int, usize, c_int) -> c_int, by change_range;
     /// mlock(2).
-    fn mlock(address: *const c_void, length: usize) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        change(Change::Other, address, length, || unsafe { next(address, length) })
-    }
-}
-
-interpose! {
+    fn mlock(*const c_void, usize) -> c_int, by change_range;
     /// mlock2(2).
-    fn mlock2(address: *const c_void, length: usize, flags: c_uint) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        change(Change::Other, address, length, || unsafe { next(address, length, flags) })
-    }
-}
-
-interpose! {
+    fn mlock2(*const c_void, usize, c_uint) -> c_int, by change_range;
     /// mlockall(2).
-    fn mlockall(flags: c_int) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        change(Change::Other, core::ptr::null(), usize::MAX, || unsafe { next(flags) })
-    }
+    fn mlockall(c_int) -> c_int, by change_whole;
+    /// shmat(2).
+    fn shmat(c_int, *const c_void, c_int) -> *mut c_void, by attach_range;
+    /// process_madvise(2).
+    fn process_madvise(libc::pid_t, *const libc::iovec, usize, c_int, c_uint) -> isize, by advise_another;
 }

@@ -4,8 +4,8 @@
 
 use super::advice::{advise_file, read_ahead};
 use super::buffers::with;
-use super::limits::forbids_calls;
-use super::memory::{Change, advise_by_number, advise_process, attach, change, map};
+use super::limits::{before_limit, forbids_calls};
+use super::memory::{Change, advise_by_number, advise_process, attach, change, change_all, map, remap};
 use super::programs::execute_target;
 use super::signals::numbers::{self, is_about_signals};
 use super::signals::stacks::look_at_stack;
@@ -189,6 +189,8 @@ fn is_ours(number: c_long) -> bool {
             | libc::SYS_io_setup
             | libc::SYS_seccomp
             | libc::SYS_prctl
+            | libc::SYS_setrlimit
+            | libc::SYS_prlimit64
             | libc::SYS_sigaltstack
             | libc::SYS_execve
             | libc::SYS_execveat
@@ -260,14 +262,15 @@ unsafe extern "C" fn concerned(
     // SAFETY: syscall(2) has this type, with as many words as any call takes.
     let next = unsafe { core::mem::transmute::<core::ptr::NonNull<c_void>, Syscall>(next) };
     // SAFETY: the program's own call.
-    let call = move || unsafe { next(number, a, b, c, d, e, f) } as isize;
+    let call = |()| unsafe { next(number, a, b, c, d, e, f) } as isize;
+    let call = Doing::by(&call);
     let (address, length) = (a as *const c_void, b as usize);
     let all = [a, b, c, d, e, f].map(|word| word as usize);
     let words = words_of(number, all);
     // SAFETY: they are there until this returns.
     let words = unsafe { Buffers::words(&words) };
     if let Some(buffers) = buffers_of(number, [a, b, c, d, e]) {
-        return with_both(words, buffers, Doing::by(&|()| call())) as c_long;
+        return with_both(words, buffers, call) as c_long;
     }
     // SAFETY: the program's own call, with all of its words.
     unsafe {
@@ -277,32 +280,30 @@ unsafe extern "C" fn concerned(
                 map(Doing::by(&call), address, length, c as c_int, d as c_int, e as c_int, f) as isize
             }
             libc::SYS_munmap => change(Change::Unmap, address, length, call),
-            libc::SYS_mremap => {
-                change(Change::Move { to: e as usize, length: c as usize, flags: d as c_int }, address, length, call)
-            }
+            libc::SYS_mremap => remap(a as usize, [b, c, d, e].map(|word| word as usize), call),
             libc::SYS_mprotect
             | libc::SYS_pkey_mprotect
             | libc::SYS_mlock
             | libc::SYS_mlock2
             | libc::SYS_mseal
             | libc::SYS_remap_file_pages => change(Change::Other, address, length, call),
-            libc::SYS_mlockall => change(Change::Other, core::ptr::null(), usize::MAX, call),
+            libc::SYS_mlockall => change_all(call),
             libc::SYS_madvise => {
-                advise_by_number(address, length, c as c_int, Doing::by(&move |()| call() as c_int)) as isize
+                advise_by_number(address, length, c as c_int, Doing::by(&move |()| call.with(()) as c_int)) as isize
             }
             libc::SYS_process_madvise => advise_process(d as c_int, call),
             libc::SYS_shmat => attach(b as *const c_void, c as c_int, call),
-            libc::SYS_fadvise64 => advise_file(a as c_int, b, c, d as c_int, || call() as c_int) as isize,
-            libc::SYS_readahead => read_ahead(a as c_int, b, c as usize, call),
+            libc::SYS_fadvise64 => advise_file(a as c_int, b, c, d as c_int, || call.with(()) as c_int) as isize,
+            libc::SYS_readahead => read_ahead(a as c_int, b, c as usize, || call.with(())),
             libc::SYS_io_uring_setup | libc::SYS_io_setup => {
-                let result = call();
+                let result = call.with(());
                 if result != -1 {
                     past_libc::note(Refusal::RawCalls);
                 }
                 result
             }
-            libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(Doing::by(&|()| call())),
-            libc::SYS_prctl if forbids_calls(a as c_int, b as c_ulong) => past_libc::filtered(Doing::by(&|()| call())),
+            libc::SYS_seccomp if sets_filter(a) => past_libc::filtered(call),
+            libc::SYS_prctl if forbids_calls(a as c_int, b as c_ulong) => past_libc::filtered(call),
             libc::SYS_execve => {
                 let call = |environment: List| next(number, a, b, environment as c_long, d, e, f) as c_int;
                 execute_target(Target::At(libc::AT_FDCWD, a as *const c_char), b as List, c as List, Execute::by(&call))
@@ -313,9 +314,14 @@ unsafe extern "C" fn concerned(
                 let target = Target::at(a as c_int, b as *const c_char, e as c_int);
                 execute_target(target, c as List, d as List, Execute::by(&call)) as isize
             }
+            libc::SYS_setrlimit | libc::SYS_prlimit64 => {
+                let (resource, new) = if number == libc::SYS_setrlimit { (a, b) } else { (b, c) };
+                before_limit(resource as c_uint, new as *const c_void);
+                with_both(words, Buffers::one(core::ptr::null(), 0), call)
+            }
             libc::SYS_sigaltstack => {
                 look_at_stack(a as usize);
-                with_both(words, Buffers::one(core::ptr::null(), 0), Doing::by(&|()| call()))
+                with_both(words, Buffers::one(core::ptr::null(), 0), call)
             }
             _ => numbers::make(
                 number,

@@ -116,14 +116,6 @@ by_words! {
     fn getrlimit(resource: c_uint, limit: *mut c_void) -> c_int;
     /// getrlimit(2) with large file support.
     fn getrlimit64(resource: c_uint, limit: *mut c_void) -> c_int;
-    /// setrlimit(2).
-    fn setrlimit(resource: c_uint, limit: *const c_void) -> c_int;
-    /// setrlimit(2) with large file support.
-    fn setrlimit64(resource: c_uint, limit: *const c_void) -> c_int;
-    /// prlimit(2).
-    fn prlimit(process: c_int, resource: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
-    /// prlimit(2) with large file support.
-    fn prlimit64(process: c_int, resource: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
     /// getrusage(2).
     fn getrusage(whose: c_int, usage: *mut c_void) -> c_int;
     /// sysinfo(2).

@@ -1,7 +1,7 @@
 //! Files and what is known of them.
 
 use super::{Descriptor, Result};
-use core::ffi::c_int;
+use core::ffi::{c_int, c_uint};
 use core::mem::MaybeUninit;
 use syscalls::{Errno, Sysno, syscall};
 
@@ -19,14 +19,19 @@ pub fn plain_memory_file(close_on_exec: bool) -> Result<c_int> {
     unsafe { syscall!(Sysno::memfd_create, c"lock.mdb".as_ptr(), flags) }.map(|number| number as c_int)
 }
 
-/// Sets the file's length for good: the optimizer does not map memory that could be cut short under it.
-pub fn seal_at_length(descriptor: &Descriptor, length: usize) -> Result<()> {
+/// What the process is limited to of this resource now (getrlimit(2)), in its unit; the highest number: nothing.
+pub fn limit(resource: c_uint) -> Result<u64> {
     let mut limit = MaybeUninit::<libc::rlimit>::uninit();
     // SAFETY: a structure that the kernel fills in on success, whose layout on 64-bit Linux is libc's.
-    let longest = unsafe {
-        syscall!(Sysno::prlimit64, 0, libc::RLIMIT_FSIZE, 0, limit.as_mut_ptr())?;
-        limit.assume_init().rlim_cur
-    };
+    unsafe {
+        syscall!(Sysno::prlimit64, 0, resource, 0, limit.as_mut_ptr())?;
+        Ok(limit.assume_init().rlim_cur)
+    }
+}
+
+/// Sets the file's length for good: the optimizer does not map memory that could be cut short under it.
+pub fn seal_at_length(descriptor: &Descriptor, length: usize) -> Result<()> {
+    let longest = limit(libc::RLIMIT_FSIZE)?;
     // To try would be answered by SIGXFSZ, which ends programs.
     if length as u64 > longest {
         return Err(Errno::EFBIG);

@@ -52,6 +52,33 @@ pub unsafe fn populate(address: usize, length: usize) -> Result<()> {
     unsafe { syscall!(Sysno::madvise, address, length, POPULATE_READ) }.map(drop)
 }
 
+/// mremap(2).
+///
+/// # Safety
+/// What the call does is what is wanted of the memory, wherever it lies.
+pub unsafe fn remap(address: usize, length: usize, new_length: usize, flags: c_int, to: usize) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    unsafe { syscall!(Sysno::mremap, address, length, new_length, flags, to) }
+}
+
+/// Address space in which nothing is yet; at `place` in place of what is there, if that `is_fixed`.
+///
+/// # Safety
+/// Nobody needs what lies there.
+pub unsafe fn reserve(place: usize, length: usize, is_fixed: bool) -> Result<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let flags = if is_fixed { flags | libc::MAP_FIXED } else { flags };
+    // SAFETY: the caller's promise (mmap(2)).
+    unsafe { syscall!(Sysno::mmap, place, length, libc::PROT_NONE, flags, usize::MAX, 0) }
+}
+
+/// # Safety
+/// Nobody needs what lies there.
+pub unsafe fn unmap(address: usize, length: usize) -> Result<()> {
+    // SAFETY: the caller's promise (munmap(2)).
+    unsafe { syscall!(Sysno::munmap, address, length) }.map(drop)
+}
+
 /// Maps `descriptor` shared and writable, in place of what is there.
 ///
 /// # Safety
