@@ -56,7 +56,10 @@ pub const RULES: &[Rule] = &[
     rule("data-read-in-handler", &[("hostile", "31_truncated_file.c")]),
     rule("late-faults-are-the-programs", &[("hostile", "16_threads_on_one_checkpoint.c")]),
     // The program's signals.
-    always("segv-can-be-blocked", &[("hostile", "11_masks.c"), ("hostile", "11_mask_of_a_context.c")]),
+    always(
+        "segv-can-be-blocked",
+        &[("hostile", "11_masks.c"), ("hostile", "11_mask_of_a_context.c"), ("hostile", "30_cancelled_waits.c")],
+    ),
     rule("sent-signals-trip", &[("hostile", "07_sent_signals.c")]),
     rule("writes-swallowed", &[("hostile", "06_write_to_read_only_checkpoint.c")]),
     rule("aborts-unnoticed", &[("hostile", "34_aborted.c")]),
