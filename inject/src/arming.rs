@@ -10,7 +10,7 @@ use crate::pins::{self, Frame, Pin, WholePin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings;
 use crate::{advice, handover, parts, past_libc, protect, sys};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, Ordering::*};
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
 use precache_contract::segment::{Method, Refusal};
@@ -71,8 +71,7 @@ fn make_ready(mapped: &Mapped) -> Result<(), Refusal> {
     if mapped.is_shared() && mapped.is_writable() {
         return Err(Refusal::SharedWritable);
     }
-    // What is closed does not count as data (`is_data_mapping` in mm/vma.h), and might find no room when it is opened.
-    if mapped.is_writable() && sys::limit(libc::RLIMIT_DATA) != Ok(libc::RLIM_INFINITY) {
+    if mapped.is_writable() && (is_data_bounded() || sys::limit(libc::RLIMIT_DATA) != Ok(libc::RLIM_INFINITY)) {
         return Err(Refusal::ProtectFailed);
     }
     if sys::open_flags(mapped.file).is_ok_and(|flags| flags & libc::O_DIRECT != 0) {
@@ -155,6 +154,9 @@ fn arm(
             Err(_) => Err(Refusal::NotEnrolled),
         };
         armed = armed.and_then(|()| why_not());
+        if mapped.is_writable() && is_data_bounded() {
+            armed = Err(Refusal::ProtectFailed);
+        }
     }
     if armed.is_ok() {
         advice::recall(&held);
@@ -173,14 +175,31 @@ fn arm(
     armed
 }
 
+/// The program has set a bound on its data (RLIMIT_DATA, getrlimit(2)). What is closed of a private mapping that may be written to
+/// does not count as data (`is_data_mapping` in mm/internal.h), and might find no room when it is opened.
+static IS_DATA_BOUNDED: AtomicBool = AtomicBool::new(false);
+
+fn is_data_bounded() -> bool {
+    IS_DATA_BOUNDED.load(SeqCst)
+}
+
+/// Before the program sets one: lets go of all mappings, and from here on no such one is armed. Who is arming one sees this, or is seen.
+pub fn bound_data() {
+    IS_DATA_BOUNDED.store(true, SeqCst);
+    drop(let_go(0, usize::MAX, Some(Refusal::ProtectFailed)));
+}
+
 /// Whether another thread has found meanwhile that nothing may be armed.
 #[inline(never)]
 fn why_not() -> Result<(), Refusal> {
     disposition::refusal().or_else(past_libc::seen).map_or(Ok(()), Err)
 }
 
-/// A forked child takes over what it inherited before it changes any of it.
+/// A forked child takes over what it inherited before it changes any of it. Where system calls may be forbidden there is nothing.
 pub fn settle_inheritance() {
+    if past_libc::is_filtered() {
+        return;
+    }
     let mut pauses = sys::Pauses::default();
     while !owner::is_settled() {
         // No handler of the program's may trip on the way: it would wait for this thread.

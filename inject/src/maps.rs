@@ -42,6 +42,11 @@ impl<'a> Maps<'a> {
         Self { file, lines, buffer, at: 0, length: 0, offset: 0, shut: PhantomData }
     }
 
+    /// From the lowest on, as they are by then.
+    pub fn begin_again(&mut self) {
+        (self.lines, self.at, self.length, self.offset) = (Lines::default(), 0, 0, 0);
+    }
+
     /// Whether there were any: every process that lives has some.
     pub fn were_told(&self) -> bool {
         self.offset != 0

@@ -66,8 +66,9 @@ impl Move {
     pub fn make(&self) -> Option<sys::Result<usize>> {
         // A child would find some here and some there.
         let shut = Shut::begin();
+        let mut maps = Maps::of_process(&shut);
         let end = self.start + self.length;
-        let parts = parts_in(self.start, end, &shut).filter(|parts| parts.count > 1)?;
+        let parts = parts_in(self.start, end, &mut maps).filter(|parts| parts.count > 1)?;
         let is_fixed = self.flags & libc::MREMAP_FIXED != 0;
         let growth = self.new_length.saturating_sub(self.length);
         let last = end - parts.last;
@@ -78,30 +79,35 @@ impl Move {
                 return Some(grown.map(|_| self.start));
             }
         }
-        Some(self.make_one_by_one(parts.last, growth, &shut))
+        Some(self.make_one_by_one(parts.last, growth, &mut maps))
     }
 
-    fn make_one_by_one(&self, last: usize, growth: usize, shut: &Shut) -> sys::Result<usize> {
+    fn make_one_by_one(&self, last: usize, growth: usize, maps: &mut Maps) -> sys::Result<usize> {
         let is_fixed = self.flags & libc::MREMAP_FIXED != 0;
         let leaves_all = self.flags & libc::MREMAP_DONTUNMAP != 0;
         // SAFETY: what lies at a place that the program names is to go.
         let to = unsafe { sys::reserve(if is_fixed { self.to } else { 0 }, self.new_length, is_fixed) }?;
         let (mut failure, end) = (None, self.start + self.length.min(self.new_length));
-        let reached = each_part(self.start, end, shut, |from, length| {
+        let moved = each_part(self.start, end, maps, |from, length| {
             let (grows, stays) = if growth != 0 && from == last { (growth, 0) } else { (0, libc::MREMAP_DONTUNMAP) };
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | stays;
+            let (new_length, place) = (length + grows, to + (from - self.start));
             // SAFETY: a part of what is to move, to its place in what is ours.
-            let moved = unsafe { sys::remap(from, length, length + grows, flags, to + (from - self.start)) };
-            if moved.is_ok() && stays != 0 && !leaves_all {
+            if let Err(why) = unsafe { sys::remap(from, length, new_length, flags, place) } {
+                failure = Some((why, place + new_length));
+            } else if stays != 0 && !leaves_all {
                 // As inaccessible as it is natively, and not counted twice as data (RLIMIT_DATA, getrlimit(2)).
                 // SAFETY: what has moved from there left nothing of it.
                 let _ = unsafe { sys::reserve(from, length, true) };
             }
-            failure = moved.err();
             failure.is_none()
-        });
-        if let Some(why) = failure {
-            self.bring_back(to, reached - self.start, shut);
+        }) - self.start;
+        if let Some((why, unused)) = failure {
+            // One mapping less: had they run out, there is room for the way back. The place of the part that failed may have been
+            // unmapped, and be another thread's by now.
+            // SAFETY: nothing has come to lie there.
+            let _ = unsafe { sys::unmap(unused, to + self.new_length - unused) };
+            self.bring_back(to, moved, maps);
             return Err(why);
         }
         if !leaves_all {
@@ -115,11 +121,8 @@ impl Move {
 
     /// All that has moved, to where it was. Where others have used up the kernel's mappings meanwhile it may stay: better at another
     /// place than gone.
-    fn bring_back(&self, to: usize, moved: usize, shut: &Shut) {
-        // One mapping less: had they run out, each of these has room.
-        // SAFETY: what is left of the place that this has reserved.
-        let _ = unsafe { sys::unmap(to + moved, self.new_length - moved) };
-        each_part(to, to + moved, shut, |from, length| {
+    fn bring_back(&self, to: usize, moved: usize, maps: &mut Maps) {
+        each_part(to, to + moved, maps, |from, length| {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
             // SAFETY: what this has moved from there.
             let _ = unsafe { sys::remap(from, length, length, flags, self.start + (from - to)) };
@@ -133,10 +136,10 @@ const AT_ONCE: usize = 128;
 
 /// Calls `visit` with address and length of each of the kernel's mappings that the range consists of, as long as it says so; they
 /// may change meanwhile. The answer is where it ended.
-fn each_part(start: usize, end: usize, shut: &Shut, mut visit: impl FnMut(usize, usize) -> bool) -> usize {
+fn each_part(start: usize, end: usize, maps: &mut Maps, mut visit: impl FnMut(usize, usize) -> bool) -> usize {
     let (mut at, mut ends) = (start, [0; AT_ONCE]);
     while at < end {
-        for &part_end in ends_after(at, end, shut, &mut ends) {
+        for &part_end in ends_after(at, end, maps, &mut ends) {
             if !visit(at, part_end - at) {
                 return at;
             }
@@ -147,11 +150,12 @@ fn each_part(start: usize, end: usize, shut: &Shut, mut visit: impl FnMut(usize,
 }
 
 /// Where those end that lie in the range, or reach into it, as many as there is room for, and at least one.
-#[inline(never)] // Its buffer must not weigh on the stacks of others.
-fn ends_after<'a>(start: usize, end: usize, shut: &Shut, ends: &'a mut [usize; AT_ONCE]) -> &'a [usize] {
+#[inline(never)] // One copy is enough for both ways.
+fn ends_after<'a>(start: usize, end: usize, maps: &mut Maps, ends: &'a mut [usize; AT_ONCE]) -> &'a [usize] {
     // Where nothing tells it is tried as a whole.
     *ends = [end; AT_ONCE];
-    let (mut maps, mut count) = (Maps::of_process(shut), 1);
+    let mut count = 1;
+    maps.begin_again();
     for (found, place) in ends.iter_mut().enumerate() {
         let Some(line) = core::iter::from_fn(|| maps.next()).find(|line| start < line.end) else { break };
         (*place, count) = (line.end.min(end), found + 1);
@@ -163,9 +167,8 @@ fn ends_after<'a>(start: usize, end: usize, shut: &Shut, ends: &'a mut [usize; A
 }
 
 /// The kernel's mappings of that range. `None`: not all of it is one private mapping of a file to the program.
-#[inline(never)] // As above.
-fn parts_in(start: usize, end: usize, shut: &Shut) -> Option<Parts> {
-    let (mut parts, mut at, mut maps) = (Parts::default(), start, Maps::of_process(shut));
+fn parts_in(start: usize, end: usize, maps: &mut Maps) -> Option<Parts> {
+    let (mut parts, mut at) = (Parts::default(), start);
     // Where the file would begin, and the digest.
     let mut kind = None;
     while let Some(line) = maps.next()

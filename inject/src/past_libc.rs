@@ -110,7 +110,7 @@ pub fn filtered(call: Doing<(), isize>) -> isize {
         return call.with(());
     }
     arming::settle_inheritance();
-    if settings::get().is_some() && handover::segment().is_none() {
+    if !is_filtered() && settings::get().is_some() && handover::segment().is_none() {
         // Afterwards there is only memory to say by why nothing is armed.
         let _ = handover::connect(&fork_gate::Shut::begin());
     }
@@ -119,9 +119,11 @@ pub fn filtered(call: Doing<(), isize>) -> isize {
     // Nor would our handler get far with a fault of the program's. Under another filter it could not even be withdrawn.
     let withdrawn = is_first.then(disposition::Withdrawn::begin).flatten();
     let result = call.with(());
-    if result == -1 {
+    if result == -1 && SEEN.load(SeqCst) < 2 * ONE_FILTER {
         // Nothing is armed before our handler is back.
         preserving_errno(|| drop(withdrawn));
+        SEEN.fetch_sub(ONE_FILTER, SeqCst);
+    } else if result == -1 && !is_first {
         SEEN.fetch_sub(ONE_FILTER, SeqCst);
     } else {
         core::mem::forget(withdrawn);

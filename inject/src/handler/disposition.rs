@@ -350,14 +350,15 @@ fn put_in_place(program: &Action) -> bool {
 /// Runs our handler on the stack that the program's one expects, if it is still in place; puts it back for a handler of the
 /// program's. Of several threads that come here the last one to put it in place looks again.
 fn accommodate() {
-    if is_last() {
-        aside::renew_last(false);
-        if is_last() {
-            return;
-        }
-        // Another thread was refused its filter meanwhile.
-    }
     while let Ok(now) = sys::action(libc::SIGSEGV) {
+        if is_last() {
+            aside::renew_last();
+            if is_last() {
+                return;
+            }
+            // Another thread was refused its filter meanwhile.
+            continue;
+        }
         let wanted = get();
         let is_right = if !is_known(&now) {
             let _ = keep();

@@ -17,9 +17,9 @@ const COUNT: u64 = 0xff;
 #[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
 static LAST: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 
-/// Takes note of a fault at `address`, and tells how often it has come before, at most [`LIMIT`] times. `frame`: where its handler's arguments lie,
-/// which is at one place for a thread that goes round in circles, and at others for other threads. `changes`: a number that
-/// changes whenever something is closed.
+/// Takes note of a fault at `address`, and tells how often it has come before, at most [`LIMIT`] times. `frame`: where its
+/// handler's arguments lie, which is at one place for a thread that goes round in circles, and at others for other threads.
+/// `changes`: a number that changes whenever something is closed.
 pub fn of(address: usize, frame: usize, changes: u32) -> u64 {
     let place = mixed(frame as u64) >> 60;
     let Some(last) = LAST.get(place as usize) else { return 0 };

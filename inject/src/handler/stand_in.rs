@@ -76,7 +76,10 @@ pub fn form_of(program: SignalSet) -> SignalSet {
 }
 
 /// What the program finds blocked when these are. SIGSEGV itself is when it was blocked past us, or is pending.
-pub const fn program_form(kernel: SignalSet) -> SignalSet {
+pub fn program_form(kernel: SignalSet) -> SignalSet {
+    if STANDS_BACK.load(Acquire) {
+        return kernel;
+    }
     let others = kernel & !(SEGV | STOOD_FOR);
     let segv = if kernel & (SEGV | STOOD_FOR) != 0 { SEGV } else { 0 };
     let own = if kernel & bit(WITNESS) != 0 { STOOD_FOR } else { 0 };
@@ -95,8 +98,8 @@ pub fn settled(mask: SignalSet) -> SignalSet {
 }
 
 /// Whether this mask, in the kernel's form, blocks SIGSEGV for the program.
-pub const fn blocks(kernel: SignalSet) -> bool {
-    kernel & STOOD_FOR != 0
+pub fn blocks(kernel: SignalSet) -> bool {
+    kernel & STOOD_FOR != 0 && !STANDS_BACK.load(Acquire)
 }
 
 /// The calling thread's mask, in the kernel's form, if it may block SIGSEGV for the program. It is not asked for where nothing

@@ -227,14 +227,13 @@ typed_message! {
     fn msgrcv(message: *mut c_void, kind) -> isize;
 }
 
-/// Makes a call of these words, the second and third of which are a list of buffers and their count; of fewer than none the kernel
-/// takes none.
+/// Makes a call of these words, the second and third of which are a list of buffers and their count.
 #[inline(never)] // One copy is enough for all.
 extern "C" fn transfer_list(file: usize, parts: usize, count: usize, a: usize, b: usize, next: &Next) -> isize {
     let Some(next) = next.address() else { return -1 };
     // SAFETY: as in `transfer`.
     let next = unsafe { mem::transmute::<NonNull<c_void>, Call>(next) };
-    let buffers = Buffers::list(parts as *const libc::iovec, usize::try_from(count as isize).unwrap_or(0));
+    let buffers = Buffers::list(parts as *const libc::iovec, count);
     // SAFETY: the program's own call.
     with(buffers, move || unsafe { next(file, parts, count, a, b, 0) })
 }
@@ -249,7 +248,7 @@ macro_rules! buffer_list {
         #[cfg_attr(feature = "preload", unsafe(no_mangle))]
         pub unsafe extern "C" fn $name(file: c_int, parts: *const libc::iovec, count: $count $(, $after: $after_type)*) -> isize {
             next_of!($name);
-            let is_armed = Buffers::list(parts, usize::try_from(count).unwrap_or(0)).may_be_armed();
+            let is_armed = Buffers::list(parts, count as usize).may_be_armed();
             if !is_armed && !are_calls_watched() && let Some(next) = NEXT.known() {
                 type Own = unsafe extern "C" fn(c_int, *const libc::iovec, $count $(, $after_type)*) -> isize;
                 // SAFETY: the next function of this name has this type; the program's own call.

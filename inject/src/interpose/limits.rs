@@ -1,11 +1,10 @@
 //! Calls by which the program limits what it may do from now on.
 
 use super::words::pass;
-use crate::arming::let_go;
+use crate::arming::bound_data;
 use crate::doing::Doing;
 use crate::{interpose, next_of, past_libc};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
-use precache_contract::segment::Refusal;
 
 /// `PR_SET_SYSCALL_USER_DISPATCH`, Linux 5.11, and the mode that ends it.
 const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
@@ -34,11 +33,10 @@ interpose! {
     }
 }
 
-/// Before a call that may bound a resource: what is closed of a private mapping that may be written to does not count as data, and
-/// might find no room later.
+/// Before a call that may bound a resource.
 pub fn before_limit(resource: c_uint, new: *const c_void) {
     if resource == libc::RLIMIT_DATA && !new.is_null() {
-        drop(let_go(0, usize::MAX, Some(Refusal::ProtectFailed)));
+        bound_data();
     }
 }
 

@@ -74,10 +74,11 @@ pub fn change_all(call: Doing<(), isize>) -> isize {
 #[inline(never)] // One copy is enough for both.
 pub fn remap(address: usize, [length, new_length, flags, to]: [usize; 4], call: Doing<(), isize>) -> isize {
     let flags = flags as c_int;
-    let make = |()| {
+    let once_or_in_parts = |()| {
         // SAFETY: the calling thread's own errno (errno(3)).
-        let errno = unsafe { &mut *libc::__errno_location() };
-        let before = *errno;
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        let before = unsafe { *errno };
         // To a place of its own the kernel unmaps what lies there before it fails.
         let is_ours_first = parts::may_exist() && flags & libc::MREMAP_FIXED != 0;
         let result = if is_ours_first { -1 } else { call.with(()) };
@@ -85,20 +86,23 @@ pub fn remap(address: usize, [length, new_length, flags, to]: [usize; 4], call: 
         if !is_ours {
             return result;
         }
-        match Move::new(address, length, new_length, flags, to).and_then(|wanted| wanted.make()) {
-            Some(Ok(place)) => {
-                *errno = before;
-                place as isize
-            }
-            Some(Err(why)) => {
-                *errno = why.into_raw();
-                -1
-            }
-            None if is_ours_first => call.with(()),
-            None => result,
-        }
+        let (result, number) = match Move::new(address, length, new_length, flags, to).and_then(|wanted| wanted.make())
+        {
+            Some(Ok(place)) => (place as isize, before),
+            Some(Err(why)) => (-1, why.into_raw()),
+            None if is_ours_first => return call.with(()),
+            None => return result,
+        };
+        // SAFETY: as above.
+        unsafe { *errno = number };
+        result
     };
-    change(Change::Move { to, length: new_length, flags }, address as *const c_void, length, Doing::by(&make))
+    change(
+        Change::Move { to, length: new_length, flags },
+        address as *const c_void,
+        length,
+        Doing::by(&once_or_in_parts),
+    )
 }
 
 /// madvise(2) and its kin: 0, or it has failed.

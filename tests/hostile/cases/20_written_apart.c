@@ -1,6 +1,6 @@
 /* Expected: a private mapping that was written to here and there, while what lies between had not been read yet, is one mapping to
  * mremap: it grows, in its place or at another, moves, shrinks, and leaves its place behind, by function or by number, once and
- * again, and all that was written is there. What cannot be done fails and changes nothing.
+ * again, and all that was written is there. What cannot be done fails and leaves it where it was.
  * @report the program changed the mapping itself */
 #include "hostile.h"
 #include <sys/resource.h>

@@ -106,6 +106,9 @@ enum {
 	IGNORED = 4096,
 	FORKED = 8192,
 	JUMPS = 16384,
+	VFORKED = 1 << 15,
+	FULL = 1 << 16,
+	NO_SOCKETS = 1 << 17,
 };
 
 static void program(const char *what, int how)
@@ -147,6 +150,7 @@ static void program(const char *what, int how)
 			if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == 0)
 				fail("a filter without instructions");
 		} else if (how & (BEFORE | AFTERWARDS | BLOCKED) && !(how & (ALL | FORKED)) ? forbid(SYS_madvise, SYS_madvise) :
+				how & NO_SOCKETS ? forbid(SYS_socket, SYS_madvise) :
 				forbid(SYS_rt_sigaction, how & FORKED ? SYS_madvise : SYS_rt_sigprocmask))
 			fail("seccomp");
 		if (how & AFTERWARDS) {
@@ -198,12 +202,28 @@ static void program(const char *what, int how)
 			write(1, text, snprintf(text, sizeof text, "%d caught, blocked %d\n", caught, sigismember(&set, SIGSEGV)));
 			_exit(0);
 		}
+		if (how & VFORKED && vfork() == 0) {
+			signal(SIGSEGV, SIG_DFL);
+			_exit(0);
+		}
+		if (how & FULL) {
+			/* All but SIGSEGV, which is not blocked then, nor read back so. */
+			sigfillset(&set);
+			sigdelset(&set, SIGSEGV);
+			sigprocmask(SIG_SETMASK, &set, NULL);
+			sigprocmask(SIG_SETMASK, NULL, &set);
+			write(1, text, snprintf(text, sizeof text, "blocked %d %d\n", sigismember(&set, SIGSEGV), sigismember(&set, SIGSTKFLT)));
+			sigprocmask(SIG_SETMASK, &set, NULL);
+			sigaction(SIGSEGV, &action, NULL);
+		}
 		if (how & FORKED) {
 			fflush(stdout);
 			if (fork()) {
 				wait(NULL);
 				_exit(0);
 			}
+			if (how & NO_SOCKETS)
+				sigaction(SIGSEGV, &action, NULL);
 			write(1, text, snprintf(text, sizeof text, "child: %d %d\n", base[30 * MIB], open(nowhere, O_RDONLY)));
 		}
 		if (how & OTHER)
@@ -240,6 +260,9 @@ int main(int count, char **arguments)
 	program("handler before, blocked", BEFORE | BLOCKED);
 	program("handler that jumps", BEFORE | JUMPS);
 	program("handler afterwards that jumps", AFTERWARDS | JUMPS);
+	program("handler before, action of a vfork child", BEFORE | VFORKED);
+	program("nearly full mask", NO_SOCKETS | FULL);
+	program("forked, handler there", NO_SOCKETS | FORKED);
 	program("forked", FORKED);
 	program("handler before, forked", BEFORE | FORKED);
 	program("refused", REFUSED);

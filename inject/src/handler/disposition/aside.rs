@@ -1,4 +1,5 @@
-//! Times in which our handler stands aside: nothing is armed then, and SIGSEGV is the program's own in truth.
+//! Times in which our handler stands aside: nothing is armed then. SIGSEGV is the program's own in truth, or our handler stays and
+//! makes no system call.
 
 use super::{
     IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, bar, get, in_front_of,
@@ -6,7 +7,7 @@ use super::{
 };
 use crate::handler::stand_in::{self, STAND_IN};
 use crate::sys::{self, Action, SignalSet, bit};
-use crate::{past_libc, pins};
+use crate::{owner, past_libc, pins};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use precache_contract::segment::Refusal;
 
@@ -41,7 +42,7 @@ impl Ignored {
         if !is_last() {
             accommodate();
         } else if get().handler != libc::SIG_IGN {
-            renew_last(false);
+            renew_last();
         }
         Some(Self(suspended))
     }
@@ -130,25 +131,25 @@ fn fault() {
     }
 }
 
-/// Has what the program wants by now in memory, and its flags and mask in force.
-pub(super) fn renew_last(begins: bool) {
+/// Has what the program wants by now in memory, and its flags and mask in force. Of a vfork child, whose memory is its parent's and
+/// whose actions are its own, that alone is put in force.
+pub(super) fn renew_last() {
+    let is_guest = owner::is_guest();
     loop {
         let wanted = get();
         let is_handler = ![libc::SIG_DFL, libc::SIG_IGN].contains(&wanted.handler);
         let is_one_call = is_handler && wanted.flags & libc::SA_RESETHAND as u32 as u64 != 0;
-        LAST.store(wanted.handler | if is_one_call { ONE_CALL } else { 0 }, Release);
-        if begins {
-            // From here on a fault does what it does under the flags and mask that come next.
-            WAS_LAST.store(true, Release);
-            IS_LAST.store(true, Release);
+        if !is_guest {
+            LAST.store(wanted.handler | if is_one_call { ONE_CALL } else { 0 }, Release);
         }
         let itself = if wanted.flags & libc::SA_NODEFER as u64 == 0 { bit(libc::SIGSEGV) } else { 0 };
         let mask = if is_handler { stand_in::form_of(wanted.mask | itself) } else { 0 };
         let in_front = in_front_of(&wanted);
-        let last = Action { flags: in_front.flags | libc::SA_NODEFER as u64, mask, ..in_front };
+        let in_memory = Action { flags: in_front.flags | libc::SA_NODEFER as u64, mask, ..in_front };
+        let last = if is_guest { wanted } else { in_memory };
         let is_aside = wanted.handler == libc::SIG_IGN && IGNORING.load(SeqCst) != 0;
         if !is_aside {
-            // SAFETY: our handler, for SA_SIGINFO, and libc's restorer. It is in force already, should this fail.
+            // SAFETY: our handler, for SA_SIGINFO, and libc's restorer, or the program's action. Ours stays, should this fail.
             let _ = unsafe { sys::set_action(libc::SIGSEGV, &last) };
         }
         if get() == wanted {
@@ -174,7 +175,12 @@ impl Withdrawn {
         if !sys::is_alone() {
             // Of what a thread blocks, what is sent has to stay pending.
             stand_in::stand_back(!stand_in::is_in_use() && get().handler == libc::SIG_DFL);
-            renew_last(true);
+            // Whoever comes in between is known by its mask, which is not ours.
+            WAS_LAST.store(true, SeqCst);
+            renew_last();
+            IS_LAST.store(true, SeqCst);
+            // What another thread has set without a look at this.
+            renew_last();
             if stand_in::is_in_use() {
                 // Another thread has blocked something meanwhile.
                 stand_in::stand_back(false);
@@ -187,9 +193,9 @@ impl Withdrawn {
             let _ = sys::set_action(STAND_IN, &set_own(None));
         }
         INSTALLED.store(false, Release);
-        stand_in::stand_back(true);
         let mask = sys::mask();
         sys::set_mask(stand_in::program_form(mask));
+        stand_in::stand_back(true);
         Some(Self::Whole(mask))
     }
 }
@@ -198,8 +204,8 @@ impl Drop for Withdrawn {
     fn drop(&mut self) {
         stand_in::stand_back(false);
         let Self::Whole(mask) = *self else {
+            IS_LAST.store(false, SeqCst);
             put_in_place(&get());
-            IS_LAST.store(false, Release);
             accommodate();
             if stand_in::was_blocked_in_truth() {
                 // By another thread meanwhile: at a checkpoint it would be killed.
