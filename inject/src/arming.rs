@@ -197,7 +197,7 @@ fn why_not() -> Result<(), Refusal> {
 
 /// A forked child takes over what it inherited before it changes any of it. Where system calls may be forbidden there is nothing.
 pub fn settle_inheritance() {
-    if past_libc::is_filtered() {
+    if past_libc::is_filtered() && registry::is_empty() {
         return;
     }
     let mut pauses = sys::Pauses::default();

@@ -119,8 +119,8 @@ void op_resize(Random *random, Findings *findings)
 	if (range.count < 2 || range.start + range.count == ARENA_PAGES)
 		return;
 	if (one_in(random, 4)) {
-		/* What comes after is taken. Which error that is depends on how many kernel mappings the range consists of: parts of
-		 * a private mapping that were first written while they were apart stay apart (docs/limitations.md). */
+		/* What comes after is taken. Which error that is depends on how many kernel mappings the range consists of: natively EFAULT
+		 * for parts of a private mapping that were first written while they were apart (docs/decisions.md, 19). */
 		void *place = mremap(at(range), range.count * PAGE, (range.count + 1) * PAGE, 0);
 		errno = 0;
 		note_call(findings, place == MAP_FAILED ? -1 : 0);
