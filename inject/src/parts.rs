@@ -85,6 +85,7 @@ impl Move {
     fn make_one_by_one(&self, last: usize, growth: usize, maps: &mut Maps) -> sys::Result<usize> {
         let is_fixed = self.flags & libc::MREMAP_FIXED != 0;
         let leaves_all = self.flags & libc::MREMAP_DONTUNMAP != 0;
+        let spare = Spare::take()?;
         // SAFETY: what lies at a place that the program names is to go.
         let to = unsafe { sys::reserve(if is_fixed { self.to } else { 0 }, self.new_length, is_fixed) }?;
         let (mut failure, end) = (None, self.start + self.length.min(self.new_length));
@@ -102,9 +103,9 @@ impl Move {
             }
             failure.is_none()
         }) - self.start;
+        drop(spare);
         if let Some((why, unused)) = failure {
-            // One mapping less: had they run out, there is room for the way back. The place of the part that failed may have been
-            // unmapped, and be another thread's by now.
+            // The place of the part that failed may have been unmapped, and be another thread's by now.
             // SAFETY: nothing has come to lie there.
             let _ = unsafe { sys::unmap(unused, to + self.new_length - unused) };
             self.bring_back(to, moved, maps);
@@ -119,8 +120,8 @@ impl Move {
         Ok(to)
     }
 
-    /// All that has moved, to where it was. Where others have used up the kernel's mappings meanwhile it may stay: better at another
-    /// place than gone.
+    /// All that has moved, to where it was. Where others have used up the kernel's mappings just now it may stay: better at another place
+    /// than gone.
     fn bring_back(&self, to: usize, moved: usize, maps: &mut Maps) {
         each_part(to, to + moved, maps, |from, length| {
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -128,6 +129,32 @@ impl Move {
             let _ = unsafe { sys::remap(from, length, length, flags, self.start + (from - to)) };
             true
         });
+    }
+}
+
+/// Kernel mappings that are there for nothing, and leave room for the way back where they have run out on the way (`vm.max_map_count`).
+struct Spare(usize);
+
+impl Spare {
+    const PAGES: usize = 5;
+
+    fn take() -> sys::Result<Self> {
+        let page = PAGE as usize;
+        // SAFETY: a new mapping, at the kernel's choice.
+        let spare = Self(unsafe { sys::reserve(0, Self::PAGES * page, false) }?);
+        for other in [1, 3] {
+            // Another protection makes it a mapping of its own.
+            // SAFETY: a page of it.
+            unsafe { sys::mprotect(spare.0 + other * page, page, libc::PROT_READ) }?;
+        }
+        Ok(spare)
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        // SAFETY: its own memory.
+        let _ = unsafe { sys::unmap(self.0, Self::PAGES * PAGE as usize) };
     }
 }
 

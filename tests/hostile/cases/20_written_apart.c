@@ -78,6 +78,33 @@ static size_t data_in_use(void)
 	return kib << 10;
 }
 
+/* In a child with so few kernel mappings left, or a few less. */
+static void near_the_bound(int left)
+{
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		const size_t most = 200000;
+		unsigned char *base = map_anew(), *place = low + 2 * file_length;
+		/* The whole is opened before the mappings run out. */
+		mprotect(base + 5 * MIB, PAGE, PROT_READ | PROT_WRITE);
+		unsigned char *many = mmap(NULL, most * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		size_t at = 1;
+		while (at < most && mprotect(many + at * PAGE, PAGE, PROT_READ) == 0)
+			at += 2;
+		for (; left && at > 2; left--, at -= 2)
+			munmap(many + (at - 2) * PAGE, PAGE);
+		unsigned char *result = mremap(base, file_length, file_length + MIB, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+		check("near the bound", result == MAP_FAILED ? base : result, file_length);
+		fflush(stdout);
+		_exit(result == MAP_FAILED && errno != ENOMEM);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	if (status)
+		printf("ended: %d\n", status);
+}
+
 int main(int count, char **arguments)
 {
 	(void)count;
@@ -151,6 +178,10 @@ int main(int count, char **arguments)
 		printf("elsewhere %d\n", is_there(stayed ? low + 2 * file_length : base));
 		gone();
 	}
+
+	/* Where the kernel has hardly any mappings left, too. */
+	for (int left = 2; left < 14; left++)
+		near_the_bound(left);
 
 	/* Across four GiB of a file. */
 	int large = open("large", O_RDWR | O_CREAT | O_EXCL, 0600);
