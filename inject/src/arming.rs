@@ -10,7 +10,7 @@ use crate::pins::{self, Frame, Pin, WholePin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings;
 use crate::{advice, handover, parts, past_libc, protect, sys};
-use core::sync::atomic::{AtomicBool, Ordering::*};
+use core::sync::atomic::{AtomicBool, Ordering::*, fence};
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
 use precache_contract::segment::{Method, Refusal};
@@ -143,6 +143,9 @@ fn arm(
     // waits for this turn, unless that lasts too long. And if it has let go of this mapping already, nobody would open it again.
     let was_let_go = turn.curtain().is_lifted() && !cfg!(feature = "sabotage-armed-after-letting-go");
     let mut armed = why_not().and(if was_let_go { Err(Refusal::Changed) } else { Ok(()) });
+    if mapped.is_writable() && is_data_bounded() {
+        armed = Err(Refusal::ProtectFailed);
+    }
     if armed.is_ok() {
         if what.method == Method::Guard && !protect::guards_work(&held) {
             turn.do_without_guards();
@@ -154,9 +157,6 @@ fn arm(
             Err(_) => Err(Refusal::NotEnrolled),
         };
         armed = armed.and_then(|()| why_not());
-        if mapped.is_writable() && is_data_bounded() {
-            armed = Err(Refusal::ProtectFailed);
-        }
     }
     if armed.is_ok() {
         advice::recall(&held);
@@ -175,17 +175,21 @@ fn arm(
     armed
 }
 
-/// The program has set a bound on its data (RLIMIT_DATA, getrlimit(2)). What is closed of a private mapping that may be written to
-/// does not count as data (`is_data_mapping` in mm/internal.h), and might find no room when it is opened.
+/// The program may have set a bound on its data (RLIMIT_DATA, getrlimit(2)). What is closed of a private mapping that may be written
+/// to does not count as data (`is_data_mapping` in mm/internal.h), and might find no room when it is opened.
 static IS_DATA_BOUNDED: AtomicBool = AtomicBool::new(false);
 
+/// Asked by who has registered a mapping and not closed anything of it yet.
 fn is_data_bounded() -> bool {
-    IS_DATA_BOUNDED.load(SeqCst)
+    // Pairs with the one below: who does not see the mapping is seen here.
+    fence(SeqCst);
+    IS_DATA_BOUNDED.load(Relaxed)
 }
 
-/// Before the program sets one: lets go of all mappings, and from here on no such one is armed. Who is arming one sees this, or is seen.
+/// Before the program sets one: lets go of all mappings, and from here on no such one is armed.
 pub fn bound_data() {
-    IS_DATA_BOUNDED.store(true, SeqCst);
+    IS_DATA_BOUNDED.store(true, Relaxed);
+    fence(SeqCst);
     drop(let_go(0, usize::MAX, Some(Refusal::ProtectFailed)));
 }
 
@@ -197,7 +201,7 @@ fn why_not() -> Result<(), Refusal> {
 
 /// A forked child takes over what it inherited before it changes any of it. Where system calls may be forbidden there is nothing.
 pub fn settle_inheritance() {
-    if past_libc::is_filtered() && registry::is_empty() {
+    if past_libc::is_filtered() && !registry::overlaps_or_leaving(0, usize::MAX) {
         return;
     }
     let mut pauses = sys::Pauses::default();

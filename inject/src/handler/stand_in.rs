@@ -58,28 +58,25 @@ pub fn kernel_form(program: SignalSet) -> SignalSet {
         if program & SEGV != 0 {
             IN_TRUTH.store(true, Relaxed);
         }
-        return program;
-    }
-    if program & SEGV != 0 {
+    } else if program & SEGV != 0 {
         IS_IN_USE.store(true, Relaxed);
     }
     form_of(program)
 }
 
-/// The same, of what is to be no mask that a call of the program's meets.
+/// The same, of what is to be no mask that a call of the program's meets. While nothing stands in, SIGSTKFLT is left out, for masks
+/// that were kept before mean SIGSEGV by it: it is known by its witness.
 pub fn form_of(program: SignalSet) -> SignalSet {
-    if STANDS_BACK.load(Acquire) {
-        return program;
-    }
     let others = program & !(SEGV | STOOD_FOR);
-    if program & SEGV != 0 { others | STOOD_FOR } else { others }
+    match program & SEGV {
+        0 => others,
+        segv if STANDS_BACK.load(Acquire) || cfg!(feature = "sabotage-segv-can-be-blocked") => others | segv,
+        _ => others | STOOD_FOR,
+    }
 }
 
 /// What the program finds blocked when these are. SIGSEGV itself is when it was blocked past us, or is pending.
-pub fn program_form(kernel: SignalSet) -> SignalSet {
-    if STANDS_BACK.load(Acquire) {
-        return kernel;
-    }
+pub const fn program_form(kernel: SignalSet) -> SignalSet {
     let others = kernel & !(SEGV | STOOD_FOR);
     let segv = if kernel & (SEGV | STOOD_FOR) != 0 { SEGV } else { 0 };
     let own = if kernel & bit(WITNESS) != 0 { STOOD_FOR } else { 0 };
@@ -98,8 +95,8 @@ pub fn settled(mask: SignalSet) -> SignalSet {
 }
 
 /// Whether this mask, in the kernel's form, blocks SIGSEGV for the program.
-pub fn blocks(kernel: SignalSet) -> bool {
-    kernel & STOOD_FOR != 0 && !STANDS_BACK.load(Acquire)
+pub const fn blocks(kernel: SignalSet) -> bool {
+    kernel & STOOD_FOR != 0
 }
 
 /// The calling thread's mask, in the kernel's form, if it may block SIGSEGV for the program. It is not asked for where nothing

@@ -193,9 +193,9 @@ impl Withdrawn {
             let _ = sys::set_action(STAND_IN, &set_own(None));
         }
         INSTALLED.store(false, Release);
-        let mask = sys::mask();
-        sys::set_mask(stand_in::program_form(mask));
         stand_in::stand_back(true);
+        let mask = sys::mask();
+        sys::set_mask(stand_in::form_of(stand_in::program_form(mask)));
         Some(Self::Whole(mask))
     }
 }
