@@ -49,7 +49,7 @@ fn build(manifest: &Path, target: &Path) -> PathBuf {
     if manifest.with_file_name("../Cargo.lock").exists() {
         cargo.arg("--locked");
     }
-    // Profilers that follow frame pointers see the program through us, and tables of unwinders are a fifth shorter.
+    // For profilers that follow them; and the tables of unwinders are a fifth shorter.
     cargo.args(["--", "-C", "force-frame-pointers=yes"]);
     let status = cargo.status().unwrap_or_else(|error| panic!("cannot start {cargo:?}: {error}"));
     assert!(status.success(), "{cargo:?} failed: {status}");
