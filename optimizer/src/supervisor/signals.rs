@@ -46,8 +46,16 @@ impl Arrival {
         (signal != 0).then_some(Self { signal, code, sender, value })
     }
 
-    fn is_job_control(self) -> bool {
-        matches!(self.signal, libc::SIGCONT | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+    fn is_stop(self) -> bool {
+        matches!(self.signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+    }
+
+    /// Whether an earlier one that still waited would have ended by this one, or have been merged with it: signal(7).
+    fn ends(self, earlier: Self) -> bool {
+        match self.signal {
+            libc::SIGCONT => earlier.is_stop() || earlier.signal == self.signal,
+            _ => self.is_stop() && (earlier.signal == libc::SIGCONT || earlier.signal == self.signal),
+        }
     }
 }
 
@@ -106,8 +114,8 @@ impl AsFd for Inbox {
 
 /// Sends on what has arrived and the program did not get by itself.
 pub fn forward(inbox: &Inbox, sentry: &mut Option<Sentry>, reader: Pid) {
-    let mut arrivals = concerning_the_program(inbox.drain());
-    if arrivals.is_empty() {
+    let mut arrivals = Vec::new();
+    if !receive(inbox, &mut arrivals) {
         return;
     }
     let withheld = sentry.as_mut().is_some_and(|sentry| withhold_group(&mut arrivals, inbox, sentry).is_ok());
@@ -121,10 +129,20 @@ pub fn forward(inbox: &Inbox, sentry: &mut Option<Sentry>, reader: Pid) {
     }
 }
 
-/// Neither news of our children, nor what we sent ourselves (a stop of ours, SIGPIPE for a line on stderr).
-fn concerning_the_program(arrivals: Vec<Arrival>) -> Vec<Arrival> {
+/// Adds what has arrived for the program. Returns whether anything has: neither news of our children, nor what we sent
+/// ourselves (a stop of ours, SIGPIPE for a line on stderr).
+fn receive(inbox: &Inbox, arrivals: &mut Vec<Arrival>) -> bool {
     let own = getpid().as_raw();
-    arrivals.into_iter().filter(|arrival| arrival.signal != libc::SIGCHLD && arrival.sender != own).collect()
+    let news = inbox.drain().into_iter().filter(|arrival| arrival.signal != libc::SIGCHLD && arrival.sender != own);
+    news.map(|later| add(arrivals, later)).count() > 0
+}
+
+/// Of the signals that stop and continue, the last decides, as in the kernel's queues: also between two that are read one
+/// right after the other. Where the group got one of them, the sentry's record may have ended in just that way (also by a
+/// SIGSTOP, which no one reads), so that nothing would withhold it, and the program would go on in the midst of a stop.
+fn add(arrivals: &mut Vec<Arrival>, later: Arrival) {
+    arrivals.retain(|earlier| !later.ends(*earlier));
+    arrivals.push(later);
 }
 
 /// Removes what the sentry got as well. The loop ends when nothing has arrived between the barriers around the look
@@ -135,24 +153,12 @@ fn withhold_group(arrivals: &mut Vec<Arrival>, inbox: &Inbox, sentry: &mut Sentr
         await_group_delivery();
         group.extend(sentry.drain()?);
         await_group_delivery();
-        let more = concerning_the_program(inbox.drain());
-        if more.is_empty() {
+        if !receive(inbox, arrivals) {
             break;
         }
-        add_later(arrivals, more);
     }
     remove_group(arrivals, group);
     Ok(())
-}
-
-/// Of the signals that stop and continue, the last decides, as in the kernel's queues, where a stop ends a SIGCONT that
-/// waits and the other way round. Where the group got one of them, the sentry's record may have ended in just that way
-/// (also by a SIGSTOP, which no one reads), so that nothing would withhold it.
-fn add_later(arrivals: &mut Vec<Arrival>, later: Vec<Arrival>) {
-    if later.iter().any(|arrival| arrival.is_job_control()) {
-        arrivals.retain(|arrival| !arrival.is_job_control());
-    }
-    arrivals.extend(later);
 }
 
 /// Standard signals merge while they are pending. So a signal to us alone that follows the same one to the group before
@@ -223,12 +229,21 @@ mod tests {
 
     #[test]
     fn the_later_of_stop_and_continue_decides() {
-        let [stop, go, usr] = [libc::SIGTSTP, libc::SIGCONT, libc::SIGUSR1].map(|signal| arrival(signal, 7));
-        let mut arrivals = vec![usr, go];
-        add_later(&mut arrivals, vec![stop]);
-        assert_eq!(arrivals, [usr, stop]);
-        add_later(&mut arrivals, vec![usr, go]);
-        assert_eq!(arrivals, [usr, usr, go]);
+        let [tstp, ttin, go, usr] =
+            [libc::SIGTSTP, libc::SIGTTIN, libc::SIGCONT, libc::SIGUSR1].map(|signal| arrival(signal, 7));
+        let mut arrivals = Vec::new();
+        for (later, left) in [
+            (usr, vec![usr]),
+            (go, vec![usr, go]),
+            (tstp, vec![usr, tstp]),
+            (ttin, vec![usr, tstp, ttin]),
+            (usr, vec![usr, tstp, ttin, usr]),
+            (go, vec![usr, usr, go]),
+            (go, vec![usr, usr, go]),
+        ] {
+            add(&mut arrivals, later);
+            assert_eq!(arrivals, left);
+        }
     }
 
     #[test]
