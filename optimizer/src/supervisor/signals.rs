@@ -134,7 +134,12 @@ pub fn forward(inbox: &Inbox, sentry: &mut Option<Sentry>, reader: Pid) {
 fn receive(inbox: &Inbox, arrivals: &mut Vec<Arrival>) -> bool {
     let own = getpid().as_raw();
     let news = inbox.drain().into_iter().filter(|arrival| arrival.signal != libc::SIGCHLD && arrival.sender != own);
-    news.map(|later| add(arrivals, later)).count() > 0
+    let mut is_any = false;
+    for later in news {
+        add(arrivals, later);
+        is_any = true;
+    }
+    is_any
 }
 
 /// Of the signals that stop and continue, the last decides, as in the kernel's queues: also between two that are read one
