@@ -1,8 +1,8 @@
 //! Signals on their way to the program.
 //!
 //! The supervisor has no opinion on any signal: all are blocked here and read from a descriptor, and what the program
-//! did not get by itself is sent on, so that its own dispositions decide. (Handlers would not do: the kernel lets a pending
-//! SIGCONT and a pending stop signal cancel each other, which a queue of our own would not.)
+//! did not get by itself is sent on, so that its own dispositions decide. (Handlers would not do: a pending SIGCONT and a
+//! pending stop signal end each other in the kernel, and what a handler has taken is pending no more.)
 //!
 //! What did the program get by itself? What was sent to the process group: a key on the terminal, a hangup, but also
 //! `kill -TERM -PGID` from `timeout`, a shell's `kill %1`, or a batch system, which nothing in a signal tells apart
@@ -50,7 +50,7 @@ impl Arrival {
         matches!(self.signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
     }
 
-    /// Whether an earlier one that still waited would have ended by this one, or have been merged with it: signal(7).
+    /// Whether an earlier one that still waited would have been ended by this one, or merged with it: signal(7).
     fn ends(self, earlier: Self) -> bool {
         match self.signal {
             libc::SIGCONT => earlier.is_stop() || earlier.signal == self.signal,
@@ -136,7 +136,7 @@ fn receive(inbox: &Inbox, arrivals: &mut Vec<Arrival>) -> bool {
     let news = inbox.drain().into_iter().filter(|arrival| arrival.signal != libc::SIGCHLD && arrival.sender != own);
     let mut is_any = false;
     for later in news {
-        add(arrivals, later);
+        queue(arrivals, later);
         is_any = true;
     }
     is_any
@@ -145,9 +145,9 @@ fn receive(inbox: &Inbox, arrivals: &mut Vec<Arrival>) -> bool {
 /// Of the signals that stop and continue, the last decides, as in the kernel's queues: also between two that are read one
 /// right after the other. Where the group got one of them, the sentry's record may have ended in just that way (also by a
 /// SIGSTOP, which no one reads), so that nothing would withhold it, and the program would go on in the midst of a stop.
-fn add(arrivals: &mut Vec<Arrival>, later: Arrival) {
-    arrivals.retain(|earlier| !later.ends(*earlier));
-    arrivals.push(later);
+fn queue(signals: &mut Vec<Arrival>, later: Arrival) {
+    signals.retain(|earlier| !later.ends(*earlier));
+    signals.push(later);
 }
 
 /// Removes what the sentry got as well. The loop ends when nothing has arrived between the barriers around the look
@@ -156,7 +156,10 @@ fn withhold_group(arrivals: &mut Vec<Arrival>, inbox: &Inbox, sentry: &mut Sentr
     let mut group = Vec::new();
     loop {
         await_group_delivery();
-        group.extend(sentry.drain()?);
+        // By the same rule: a record that has ended must not withhold what came after.
+        for later in sentry.drain()? {
+            queue(&mut group, later);
+        }
         await_group_delivery();
         // Twice: a SIGSTOP in the midst of a look ends the SIGCONT that it would have found, and the SIGCONT that ends this
         // stop waits for the next look.
@@ -168,8 +171,8 @@ fn withhold_group(arrivals: &mut Vec<Arrival>, inbox: &Inbox, sentry: &mut Sentr
     Ok(())
 }
 
-/// Standard signals merge while they are pending. So a signal to us alone that follows the same one to the group before
-/// we have read that is lost in it, as it would be in a program that has not read it yet; and when two to the group
+/// Standard signals merge while they are pending, and those that stop and continue until this. So one to us alone that follows
+/// the same one to the group is lost in it, as it would be in a program to which that is pending; and when two to the group
 /// merge for the sentry between two looks of ours, the second reaches the program once more.
 fn remove_group(arrivals: &mut Vec<Arrival>, mut group: Vec<Arrival>) {
     arrivals.retain(|arrival| match group.iter().position(|other| other == arrival) {
@@ -248,8 +251,18 @@ mod tests {
             (go, vec![usr, usr, go]),
             (go, vec![usr, usr, go]),
         ] {
-            add(&mut arrivals, later);
+            queue(&mut arrivals, later);
             assert_eq!(arrivals, left);
+        }
+    }
+
+    #[test]
+    fn of_two_that_merge_the_later_stays() {
+        for signal in [libc::SIGCONT, libc::SIGTSTP] {
+            let (earlier, later) = (arrival(signal, 7), arrival(signal, 8));
+            let mut arrivals = vec![earlier];
+            queue(&mut arrivals, later);
+            assert_eq!(arrivals, [later]);
         }
     }
 
