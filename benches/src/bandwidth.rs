@@ -16,8 +16,10 @@ use crate::storage::Storage;
 const READ: u64 = 1 << 20;
 /// Readers tried for the best bandwidth: slowfs serves 64 requests at a time, disks want fewer.
 const READERS: [u64; 2] = [16, 64];
-/// Bytes read to measure it.
-const SAMPLE: u64 = 256 << 20;
+/// Share of the file that is read to measure it, and the least: until all requests are in flight, and when the last ones are,
+/// less is delivered.
+const SHARE: u64 = 4;
+const LEAST: u64 = 256 << 20;
 
 /// How it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,11 +74,11 @@ pub struct Limit {
 impl Limit {
     /// Measures the storage, cold, by the best of several ways. `dependent` requests of this latency come first.
     pub fn measure(storage: &Storage, latency: Duration, dependent: u32) -> anyhow::Result<Self> {
-        let mut bandwidth = 0f64;
+        let (mut bandwidth, sample) = (0f64, LEAST.max(storage.file_size()? / SHARE));
         for readers in READERS {
             for way in [Way::Direct, Way::PageCache] {
                 let _memory = storage.make_cold()?;
-                bandwidth = bandwidth.max(rate(&storage.file(), readers, SAMPLE, way)?);
+                bandwidth = bandwidth.max(rate(&storage.file(), readers, sample, way)?);
             }
         }
         eprintln!("{}: {:.0} MB/s at best", storage.file().display(), bandwidth / 1e6);

@@ -133,9 +133,10 @@ pub fn times(runs: &[Measurement]) -> Vec<f64> {
     runs.iter().map(|run| run.seconds).collect()
 }
 
-/// The most bytes that the storage delivered in one of the runs; none where nobody counts.
-pub fn most_fetched(runs: &[Measurement]) -> Option<u64> {
-    runs.iter().filter_map(|run| Some(run.fetched.as_ref()?.bytes)).max()
+/// The least and the most bytes that the storage delivered in one of the runs; none where nobody counts.
+pub fn fetched(runs: &[Measurement]) -> Option<(u64, u64)> {
+    let bytes = || runs.iter().filter_map(|run| Some(run.fetched.as_ref()?.bytes));
+    bytes().min().zip(bytes().max())
 }
 
 #[cfg(test)]

@@ -10,8 +10,17 @@ use nix::unistd::User;
 use procfs::process::Process;
 
 /// Everything that another user must be able to run.
-const NAMES: [&str; 8] =
-    ["precache-run", "precache", "slowfs", "make-lmdb", "lmdb-reader", "map-reader", "vast-reader", "cost-reader"];
+const NAMES: [&str; 9] = [
+    "precache-run",
+    "precache",
+    "slowfs",
+    "make-lmdb",
+    "lmdb-reader",
+    "map-reader",
+    "vast-reader",
+    "cost-reader",
+    "filler",
+];
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {

@@ -184,12 +184,37 @@ fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
 
 #[inline(never)] // As above.
 fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
-    if is_nothing_closed() {
+    if is_nothing_closed() || count > 1 && lie_elsewhere(messages, count) {
         return false;
     }
     let headers = (0..count).map_while(|index| header_of(messages.wrapping_add(index).cast()));
     headers.fold(false, |could, header| could | header.could_be_armed())
         && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
+}
+
+/// Whether all that several messages point to lies together where nothing is armed, as what one loop has filled in mostly does:
+/// from the lowest of it to the highest it is one range. Where that is not so, or not to be told, each is looked at.
+#[inline(never)] // What it has in registers must not be put aside for what comes after.
+fn lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
+    let (mut lowest, mut highest) = (usize::MAX, 0);
+    let mut take = |(address, length): (*const c_void, usize)| {
+        let (start, end) = range(address, length);
+        (lowest, highest) = (lowest.min(start), highest.max(end));
+    };
+    let end = messages.wrapping_add(count);
+    let mut message = messages;
+    while message != end {
+        let Some(header) = header_of(message.cast()) else { break };
+        if header.name.0.addr() | header.control.0.addr() != 0 {
+            // What is not there must not make the range begin at 0.
+            let or_other = |part: (*const c_void, usize), other| if part.0.is_null() { other } else { part };
+            take(or_other(header.name, header.control));
+            take(or_other(header.control, header.name));
+        }
+        parts_of(header.parts.0, header.parts.1).for_each(&mut take);
+        message = message.wrapping_add(1);
+    }
+    registry::are_few() && !registry::is_among_few(lowest, highest)
 }
 
 #[inline(never)] // What few messages need must not weigh on the others.

@@ -1,6 +1,7 @@
 //! How near to the storage's limit precache comes, and that it is never in the way: measured and judged, row by row.
 
 mod compute;
+mod control;
 mod engines;
 mod hostile;
 mod local;
@@ -183,13 +184,14 @@ fn as_user(bench: &Bench, names: &[&str], rows: &[Row]) -> Bar {
     let (met, not_met) = (count(Verdict::Met), count(Verdict::NotMet));
     let is_of_here = |name: &str| rows.iter().any(|row| row.name == name && row.machine.is_none());
     let absent = names.iter().filter(|name| !is_of_here(name)).count();
-    let verdict = match (not_met, met == rows.len() && absent == 0) {
+    let bars = rows.len() - count(Verdict::NoBar);
+    let verdict = match (not_met, met == bars && absent == 0) {
         (1.., _) => Verdict::NotMet,
         (0, true) => Verdict::Met,
         (0, false) => Verdict::Undecided,
     };
     let absent = if absent == 0 { String::new() } else { format!("; cases never run on this machine: {absent}") };
-    Bar::new(subject, format!("{met} of {} bars met, {not_met} not met{absent}", rows.len()), verdict)
+    Bar::new(subject, format!("{met} of {bars} bars met, {not_met} not met{absent}"), verdict)
 }
 
 fn describe(rows: &[Row]) -> Table {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::control::Control;
 use super::{Case, DEPENDENT};
 use crate::bandwidth::Limit;
 use crate::bench::Bench;
@@ -52,14 +53,25 @@ fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> 
     let source = data::lmdb(bench, bench.size() * (slow.bandwidth / MEGA) / (COMMON_BANDWIDTH / MEGA))?;
     let storage = Storage::slow(bench, slow, &source)?;
     let limit = Limit::measure(&storage, slow.latency, DEPENDENT)?;
+    // The slower storage every way reaches.
+    let mut control =
+        (slow.bandwidth > COMMON_BANDWIDTH).then(|| Control::choose(bench, &storage, slow)).transpose()?;
+    let mut ours = Vec::new();
     let pairs = Pairs::cold_then_warm(
         bench.count(bench.settings.repetitions),
-        || Configuration::PrefetchOn.run(bench, &storage),
+        || {
+            control.as_mut().map_or(Ok(()), |control| control.run(bench, &storage))?;
+            let run = Configuration::PrefetchOn.run(bench, &storage)?;
+            ours.push(run.seconds);
+            Ok(run)
+        },
         || Configuration::Warm.run(bench, &storage),
     )?;
     let size = storage.file_size()?;
     let limits: Vec<f64> = pairs.their_times().into_iter().map(|warm| limit.seconds(size, warm)).collect();
     let requirement = format!("{subject}: time <= {BAR} x limit");
     let what = format!("limit ({:.0} MB/s)", limit.bandwidth / 1e6);
-    Ok(Bar::of_times(requirement, &pairs.our_times(), (&what, &limits), BAR).into_iter().collect())
+    let bar = Bar::of_times(requirement, &pairs.our_times(), (&what, &limits), BAR);
+    let beside = control.and_then(|control| control.bar(subject, &ours, limit.seconds(size, 0.0)));
+    Ok(bar.into_iter().chain(beside).collect())
 }

@@ -8,7 +8,7 @@ use crate::bench::Bench;
 use crate::configuration::lmdb_reader;
 use crate::data;
 use crate::measure::Launch;
-use crate::pairs::{Pairs, most_fetched};
+use crate::pairs::{Pairs, fetched};
 use crate::results::table::mebibytes;
 use crate::storage::Storage;
 use crate::verdict::{Bar, Verdict};
@@ -43,12 +43,12 @@ fn judge(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
         ("bytes / bandwidth", &allowed),
         TIME_BAR,
     );
-    let fetched = most_fetched(&pairs.ours).unwrap_or(0);
-    let share = fetched as f64 / wanted as f64;
-    let plain = most_fetched(&pairs.theirs).unwrap_or(0);
+    let most = |runs| fetched(runs).map_or(0, |(_, most)| most);
+    let (ours, plain) = (most(&pairs.ours), most(&pairs.theirs));
+    let share = ours as f64 / wanted as f64;
     let bytes = Bar::new(
         format!("{subject}: bytes fetched <= {BYTES_BAR} x bytes it reads"),
-        format!("{} of {}: {share:.3}; plain {}", mebibytes(fetched), mebibytes(wanted), mebibytes(plain)),
+        format!("{} of {}: {share:.3}; plain {}", mebibytes(ours), mebibytes(wanted), mebibytes(plain)),
         Verdict::is(share <= BYTES_BAR),
     );
     Ok(time.into_iter().chain([bytes]).collect())
