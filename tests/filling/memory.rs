@@ -9,6 +9,9 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Bytes: less than one window of the default size.
+const TIGHT: u64 = 20 << 20;
+
 /// So that filling is ahead.
 const COMPUTING: &str = "--compute-ms=60";
 
@@ -31,6 +34,24 @@ fn a_memory_group_bounds_the_cache() {
     }
 }
 
+/// A reader that gets on in little memory does so with us beside it: nobody is killed for want of it, us included.
+#[test]
+fn in_a_tight_group_nothing_is_killed() {
+    let words = || [program("map-reader").into_os_string(), flat_file(192).into(), "--epochs=2".into()];
+    let Some(group) = Group::with_limit(TIGHT) else { return };
+    let mut plain = Command::new(&words()[0]);
+    plain.args(&words()[1..]);
+    let alone = group.command(&plain).output().expect("a shell");
+    assert!(alone.status.success() && group.kills() == 0, "not even the reader alone gets on: {alone:?}");
+    drop(group);
+
+    let Some(group) = Group::with_limit(TIGHT) else { return };
+    let (inner, report) = Program::new(words()).command(&[]);
+    let ours = group.command(&inner).output().expect("a shell");
+    assert_eq!(String::from_utf8_lossy(&ours.stdout), String::from_utf8_lossy(&alone.stdout), "{ours:?}");
+    assert_eq!(group.kills(), 0, "{:#}", report.read().0);
+}
+
 /// Who exceeds this limit is throttled and nothing is killed, so it may be exceeded for long (cgroup-v2.rst). It is not:
 /// hardly anybody waits for memory.
 #[test]
@@ -51,6 +72,7 @@ fn is_kept_within(group: &Group) {
     let (inner, report) = Program::new(words).command(&["--size=8M", "--distance=1M"]);
     let mut command = group.command(&inner);
     assert!(command.status().expect("a shell").success());
+    assert_eq!(group.kills(), 0);
     let bytes = storage.bytes_of("data.mdb").map(|bytes| bytes as f64 / (192 << 20) as f64);
     assert!(bytes.is_none_or(|share| share < 2.7), "{bytes:?} of the file in {:#}", report.read().0);
 }
@@ -245,6 +267,14 @@ impl Group {
         // Dropped where it cannot have the limit.
         let group = Self(folder);
         fs::write(group.0.join(limit), bytes.to_string()).ok().map(|()| group)
+    }
+
+    /// Processes of the group that the kernel has killed for want of memory.
+    fn kills(&self) -> u64 {
+        let told = ["memory.oom_control", "memory.events"].map(|file| fs::read_to_string(self.0.join(file)));
+        let told = told.into_iter().find_map(Result::ok).expect("the kernel tells");
+        let kills = told.lines().find_map(|line| line.strip_prefix("oom_kill ")).expect("it counts them (Linux 4.13)");
+        kills.trim().parse().expect("a number")
     }
 
     /// The same command, in this group.

@@ -75,6 +75,7 @@ fn judge(
         if ours.run.output != plain.run.output {
             return Err(WrongOutput::new(&ours.run.output, &plain.run.output).into());
         }
+        eprintln!("epochs: {}", ours.describe());
         runs.push(ours);
     }
     runs.sort_by(|one, other| one.mean_of_later_epochs().total_cmp(&other.mean_of_later_epochs()));
