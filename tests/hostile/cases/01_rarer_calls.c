@@ -57,21 +57,22 @@ static void messages(void)
 	copy = 1;
 	memcpy(CMSG_DATA(&control.header), &copy, sizeof copy);
 	struct iovec part = { bytes, LENGTH };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 }, elsewhere = message;
 	for (int many = 0; many < 2; many++) {
 		message.msg_name = put(&receiver, sizeof receiver), message.msg_namelen = sizeof receiver;
 		message.msg_control = put(&control, sizeof control), message.msg_controllen = sizeof control;
-		struct mmsghdr list = { .msg_hdr = message };
+		elsewhere.msg_name = &receiver, elsewhere.msg_namelen = sizeof receiver;
+		struct mmsghdr list[] = { { .msg_hdr = elsewhere }, { .msg_hdr = message } };
 		if (many)
-			expect("sendmmsg", sendmmsg(out, &list, 1, 0), 1);
+			expect("sendmmsg", sendmmsg(out, list, 2, 0), 2);
 		else
 			expect("sendmsg", sendmsg(out, &message, 0), LENGTH);
 		unsigned char *name = room();
 		message.msg_name = name;
 		message.msg_control = room();
-		list.msg_hdr = message;
+		list[1].msg_hdr = message;
 		if (many)
-			expect("recvmmsg", recvmmsg(in, &list, 1, 0, NULL), 1), message = list.msg_hdr;
+			expect("recvmmsg", recvmmsg(in, list, 2, 0, NULL), 2), message = list[1].msg_hdr;
 		else
 			expect("recvmsg", recvmsg(in, &message, 0), LENGTH);
 		printf("from %.6s, with control data: %d\n", ((struct sockaddr_un *)name)->sun_path, message.msg_controllen > 0);
