@@ -194,7 +194,7 @@ fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
 
 /// Whether all that several messages point to lies together where nothing is armed, as what one loop has filled in mostly does:
 /// from the lowest of it to the highest it is one range. Where that is not so, or not to be told, each is looked at.
-#[inline(never)] // What it has in registers must not be put aside for what comes after.
+#[inline(always)]
 fn lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
     let (mut lowest, mut highest) = (usize::MAX, 0);
     let mut take = |(address, length): (*const c_void, usize)| {
@@ -206,15 +206,12 @@ fn lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
     while message != end {
         let Some(header) = header_of(message.cast()) else { break };
         if header.name.0.addr() | header.control.0.addr() != 0 {
-            // What is not there must not make the range begin at 0.
-            let or_other = |part: (*const c_void, usize), other| if part.0.is_null() { other } else { part };
-            take(or_other(header.name, header.control));
-            take(or_other(header.control, header.name));
+            return false;
         }
         parts_of(header.parts.0, header.parts.1).for_each(&mut take);
         message = message.wrapping_add(1);
     }
-    registry::are_few() && !registry::is_among_few(lowest, highest)
+    !registry::overlaps(lowest, highest)
 }
 
 #[inline(never)] // What few messages need must not weigh on the others.

@@ -109,8 +109,12 @@ pub struct Curtain {
     near: u32,
     /// Blocks judged since the curtain was drawn.
     blocks: u32,
-    /// Clock of the first trip of the block being judged.
+    /// Clock and place of the first trip of the block being judged, how far from there the others were, and how many of them went
+    /// farther than those before.
     since: u64,
+    first: u64,
+    farthest: u64,
+    onward: u32,
     looks: u32,
     state: State,
 }
@@ -139,6 +143,9 @@ impl Curtain {
             unarmed: 0,
             judged: 0,
             since: 0,
+            first: 0,
+            farthest: 0,
+            onward: 0,
             carried: 0,
             begun: 0,
             near: 0,
@@ -307,7 +314,7 @@ impl Curtain {
         if !told.by_grid || is_regular || self.went_on(fallen) {
             self.leave_sentinel(fallen, clock, apply);
         }
-        self.judge(is_expected || at_stop || run >= RUN || is_regular, clock, apply)
+        self.judge(at, is_expected || at_stop || run >= RUN || is_regular, clock, apply)
     }
 
     /// Pushes `at` in at the front of the recent pages; returns where the one that fell out at the back leaves a sentinel.

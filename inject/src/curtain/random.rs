@@ -8,6 +8,9 @@ use precache_contract::PAGE;
 const BLOCK: u32 = 64;
 const CARRIED: u32 = 16;
 
+/// So many go further than all before them in their block, or it may go round in circles: no instruction needs more pages.
+const ONWARD: u32 = 32;
+
 /// Threads that read in turns begin their records near each other. After so many blocks the optimizer has told them by what
 /// they have read together, or they are none.
 const TURNS: u32 = 5;
@@ -40,12 +43,16 @@ pub enum Verdict {
 
 impl Curtain {
     /// Every block of trips, asks whether streams were carried on; if hardly any, access is random and the curtain
-    /// only costs. So it does if they came faster than storage could deliver what they ask for: something goes round in
-    /// circles, and whatever it is must get on.
-    pub(super) fn judge(&mut self, carried: bool, clock: &Clock, apply: &mut dyn FnMut(Action)) -> Verdict {
+    /// only costs. So it does if they came faster than storage could deliver what they ask for, and most of them to where others
+    /// had been: something goes round in circles, and whatever it is must get on. (Who reads what is cached comes as fast, and
+    /// always further.)
+    pub(super) fn judge(&mut self, at: u64, carried: bool, clock: &Clock, apply: &mut dyn FnMut(Action)) -> Verdict {
         if self.judged == 0 {
-            self.since = clock.now();
+            (self.since, self.first, self.farthest, self.onward) = (clock.now(), at, 0, 0);
         }
+        let far = at.abs_diff(self.first);
+        self.onward += u32::from(far > self.farthest);
+        self.farthest = self.farthest.max(far);
         self.judged += 1;
         self.carried += u32::from(carried);
         if self.judged < BLOCK { Verdict::Follow } else { self.judge_block(clock.now(), apply) }
@@ -55,7 +62,8 @@ impl Curtain {
     fn judge_block(&mut self, now: u64, apply: &mut dyn FnMut(Action)) -> Verdict {
         self.blocks += 1;
         let may_be_turns = 4 * self.near >= 3 * self.begun && self.blocks < TURNS;
-        let random = self.carried < CARRIED && !may_be_turns || now == self.since;
+        let goes_round = now == self.since && self.onward < ONWARD;
+        let random = self.carried < CARRIED && !may_be_turns || goes_round;
         (self.judged, self.carried, self.begun, self.near) = (0, 0, 0, 0);
         if !random {
             return Verdict::Follow;

@@ -431,6 +431,21 @@ fn random_access_ends_in_peace() {
     assert!((0..1 << 20).filter(may_be_closed).count() <= SENTINELS as usize + 2);
 }
 
+/// Who reads in order what is cached trips faster than storage delivers, and is no circle: neither forward nor backward.
+#[test]
+fn order_is_not_random_for_being_fast() {
+    for backward in [false, true] {
+        let mut machine = Machine::new(1 << 14, 2048, Method::Mprotect);
+        // As little as a checkpoint may be from the next, and 64 trips are one tick.
+        (machine.distance, machine.pace, machine.trip) = (STEP, 0, 0);
+        for page in 0..1 << 14 {
+            machine.touch(if backward { (1 << 14) - 1 - page } else { page });
+        }
+        assert!(machine.trips > 64, "{} trips", machine.trips);
+        assert_eq!(machine.curtain.looks, 0, "backward: {backward}");
+    }
+}
+
 /// A stream that begins after random access has been given up is noticed at two neighbouring sentinels, however often
 /// access was found random before.
 #[test]

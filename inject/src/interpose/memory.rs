@@ -13,17 +13,15 @@ use core::ptr::NonNull;
 use precache_contract::segment::Refusal;
 
 /// Whether advice of this number changes the mapping itself, so that the program manages it from then on: populating (Linux 5.14)
-/// stops with EFAULT at a protected page, a forked child does not have the mapping, guard regions (Linux 6.13) are the program's
+/// stops with EFAULT at a protected page, and collapsing (Linux 6.1) with EINVAL, a forked child does not have the mapping, guard regions (Linux 6.13) are the program's
 /// own.
 fn is_changing(number: c_int) -> bool {
-    matches!(
-        number,
-        MADV_POPULATE_READ | MADV_POPULATE_WRITE | libc::MADV_DONTFORK | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE
-    )
+    matches!(number, MADV_POPULATE_READ..=MADV_COLLAPSE | libc::MADV_DONTFORK | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE)
 }
 
 const MADV_POPULATE_READ: c_int = 22;
-const MADV_POPULATE_WRITE: c_int = 23;
+/// Between them lie MADV_POPULATE_WRITE, and MADV_DONTNEED_LOCKED, which is for locked memory.
+const MADV_COLLAPSE: c_int = 25;
 const MADV_GUARD_INSTALL: c_int = 102;
 const MADV_GUARD_REMOVE: c_int = 103;
 
