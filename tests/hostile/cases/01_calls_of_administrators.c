@@ -21,14 +21,15 @@
 #include <sys/timex.h>
 #include <sys/xattr.h>
 
-/* The same call, first with other memory, then with memory of the mapping: what it answers, and why it fails. */
+/* The same call, first with other memory, then with memory of the mapping: what it answers, and what errno is then. */
 #define SAME(what, other, there)                                                                                                           \
 	do {                                                                                                                               \
-		errno = 0;                                                                                                                 \
+		errno = PLANTED;                                                                                                           \
 		ssize_t wanted = (ssize_t)(other);                                                                                         \
 		int why = errno;                                                                                                           \
+		errno = PLANTED;                                                                                                           \
 		ssize_t got = (ssize_t)(there);                                                                                            \
-		if (got != wanted || (got == -1 && errno != why))                                                                          \
+		if (got != wanted || errno != why)                                                                                         \
 			printf("%s: %zd (%s) instead of %zd (%s)\n", what, got, strerror(errno), wanted, strerror(why));                   \
 	} while (0)
 

@@ -35,6 +35,7 @@ static void expect(const char *what, int is_right)
 {
 	if (!is_right)
 		printf("%s: %s\n", what, strerror(errno));
+	errno_stays(what);
 }
 
 int main(int count, char **arguments)
@@ -43,6 +44,7 @@ int main(int count, char **arguments)
 	struct stat status;
 	struct stat64 status64;
 	struct statx extended;
+	errno = PLANTED;
 	open_file(arguments);
 	close(file_descriptor);
 	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)

@@ -410,6 +410,7 @@ int main(int count, char **arguments)
 {
 	(void)count;
 	make_queues();
+	errno = PLANTED;
 	open_file(arguments);
 	close(file_descriptor);
 	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)

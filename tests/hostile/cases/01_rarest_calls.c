@@ -15,9 +15,7 @@
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/sysinfo.h>
-#include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/times.h>
 #include <time.h>
@@ -111,8 +109,6 @@ static void files(void)
 	loff_t at = 4, *from_there, *to_there;
 	int ends[2], one = memfd_create("one", 0), two = memfd_create("two", 0);
 	char text[4];
-	struct stat status;
-	struct timeval times[2] = { { 1, 0 }, { 2, 0 } };
 	expect("write", pwrite(one, "four", 4, 4), 4);
 	from_there = (void *)room_with(&at, sizeof at), to_there = (void *)room_with(&at, sizeof at);
 	expect("copy_file_range", copy_file_range(one, from_there, two, to_there, 4, 0), 4);
@@ -120,7 +116,6 @@ static void files(void)
 	expect("pipe", pipe(ends), 0);
 	from_there = (void *)room_with(&at, sizeof at);
 	expect("splice", splice(one, from_there, ends[1], NULL, 4, 0), 4), expect("offset", *from_there, 8);
-	expect("stat", stat("a fifo", &status), 0), expect("time", status.st_mtime, 2);
 	close(one), close(two), close(ends[0]), close(ends[1]);
 }
 
@@ -177,6 +172,7 @@ static void random_bytes(void)
 int main(int count, char **arguments)
 {
 	(void)count;
+	errno = PLANTED;
 	open_file(arguments);
 	close(file_descriptor);
 	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)

@@ -55,6 +55,7 @@ static FILE *holding(size_t size)
 static void expect_written(const char *what, FILE *stream, long got, long wanted, const char *end)
 {
 	size_t size = LENGTH + strlen(end);
+	errno_stays(what);
 	if (fflush(stream))
 		printf("%s: %s\n", what, strerror(errno));
 	if (got != wanted)
@@ -68,6 +69,7 @@ static void expect_read(const char *what, const unsigned char *place, long got, 
 {
 	if (got != wanted)
 		printf("%s: %ld instead of %ld (%s)\n", what, got, wanted, strerror(errno));
+	errno_stays(what);
 	if (memcmp(place, text, LENGTH))
 		printf("%s: other bytes\n", what);
 }
@@ -78,6 +80,7 @@ static void expect_read(const char *what, const unsigned char *place, long got, 
 		size_t at = fresh();                                  \
 		const char *string = (const char *)from + at;         \
 		FILE *stream = holding(0);                            \
+		errno = PLANTED;                                      \
 		long got = call;                                      \
 		expect_written(name, stream, got, wanted, "");        \
 	} while (0)
@@ -91,6 +94,7 @@ static void expect_read(const char *what, const unsigned char *place, long got, 
 		fflush(stdout);                                       \
 		int kept = dup(1);                                    \
 		dup2(fileno(stream), 1);                              \
+		errno = PLANTED;                                      \
 		long got = call;                                      \
 		fflush(stdout);                                       \
 		dup2(kept, 1);                                        \
@@ -103,6 +107,7 @@ static void expect_read(const char *what, const unsigned char *place, long got, 
 		size_t at = fresh();                                  \
 		unsigned char *place = to + at;                       \
 		FILE *stream = holding(LENGTH);                       \
+		errno = PLANTED;                                      \
 		long got = call;                                      \
 		expect_read(name, place, got, wanted);                \
 		fclose(stream);                                       \
@@ -180,7 +185,9 @@ static void receive_all(void)
 		unsigned char *place = to + fresh();
 		/* What fits into a socket of anybody's. */
 		ssize_t sent = send(pair[0], text, 50000, MSG_DONTWAIT);
+		errno = PLANTED;
 		ssize_t got = from_whom ? __recvfrom_chk(pair[1], place, LENGTH, MIB, 0, NULL, NULL) : __recv_chk(pair[1], place, LENGTH, MIB, 0);
+		errno_stays("received");
 		if (got != sent || memcmp(place, text, got))
 			printf("%s: %zd of %zd (%s)\n", from_whom ? "__recvfrom_chk" : "__recv_chk", got, sent, strerror(errno));
 	}

@@ -9,6 +9,7 @@ static void expect(const char *what, ssize_t got, size_t wanted)
 {
 	if (got != (ssize_t)wanted)
 		printf("%s at %zu: %zd instead of %zu (%s)\n", what, position, got, wanted, strerror(errno));
+	errno_stays(what);
 }
 
 static void expect_same(const char *what, const void *got, const void *wanted, size_t length)
@@ -51,6 +52,7 @@ static void through_datagrams(unsigned char *buffer, char *back)
 	expect_same("sendmsg", back + 5000, buffer + 600000, 5000);
 	if (recv(pair[1], back, 20000, 0) != -1 || errno != EAGAIN)
 		printf("one datagram too many at %zu\n", position);
+	errno = PLANTED;
 	close(pair[0]), close(pair[1]);
 }
 
@@ -82,6 +84,7 @@ int main(int count, char **arguments)
 	int on_disk = mkstemp(name), in_memory = memfd_create("copy", 0);
 	size_t length = 300000;
 	char *back = malloc(length);
+	errno = PLANTED;
 	/* Three distances and three pages at a time: the buffers begin before, at and behind closed pages. */
 	for (position = 0; position + 6 * length < file_length; position += 3 * MIB + 12288) {
 		through_pipe(base + position, back);

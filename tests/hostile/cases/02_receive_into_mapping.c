@@ -10,6 +10,8 @@ static void expect(const char *what, ssize_t got, ssize_t wanted)
 {
 	if (got != wanted)
 		printf("%s: %zd instead of %zd (%s)\n", what, got, wanted, strerror(errno));
+	if (got >= 0)
+		errno_stays(what);
 }
 
 static void fill(const char *what, unsigned char *base)
@@ -20,6 +22,7 @@ static void fill(const char *what, unsigned char *base)
 		pattern[i] = i * 31 + (i >> 8);
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair) || write(source, pattern, 300000) != 300000)
 		fail("source");
+	errno = PLANTED;
 	for (size_t at = MIB; at + 2 * MIB < file_length; at += 5 * MIB + 4096) {
 		unsigned char *to = base + at;
 		expect("pread", pread(source, to, 300000, 0), 300000);
@@ -45,6 +48,7 @@ static void fill(const char *what, unsigned char *base)
 			if (memcmp(to + i * 100000, pattern + i, 5000))
 				printf("%s: datagram %d at %zu is another\n", what, i, at);
 		expect("nothing left", recv(pair[1], to, 5000, 0), -1);
+		errno = PLANTED;
 		if (at < file_length / 2 && at + 5 * MIB + 4096 >= file_length / 2)
 			rendezvous();
 	}

@@ -57,4 +57,5 @@ static inline void expect(const char *what, ssize_t got, ssize_t wanted)
 {
 	if (got != wanted)
 		printf("%s: %zd instead of %zd (%s)\n", what, got, wanted, strerror(errno));
+	errno_stays(what);
 }

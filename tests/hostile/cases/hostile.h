@@ -45,6 +45,18 @@ static inline int rounds(int usual)
 	return wanted ? atoi(wanted) : usual;
 }
 
+/* Is in errno before each call where it must stay: no call sets it to this. */
+enum { PLANTED = 1234 };
+
+/* Tells what a call that succeeded, or others since the last time, left in errno, if it is not what was there: natively it would
+ * be the same. */
+static inline void errno_stays(const char *what)
+{
+	if (errno != PLANTED)
+		printf("%s: leaves errno %d\n", what, errno);
+	errno = PLANTED;
+}
+
 /* Parts of files' mappings that nobody may access, as a curtain is. */
 static inline int closed_areas(void)
 {
