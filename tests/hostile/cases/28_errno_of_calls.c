@@ -1,13 +1,15 @@
 /* Expected: calls that make, change or pin mappings, say how they are read, set actions, masks and stacks of signals, wait with
- * masks, start programs, load libraries or limit the program leave errno as they do natively, while pages are closed: where they
- * succeed, as they found it.
+ * masks, start programs, load libraries, limit the program or hand memory over by rarer names leave errno as they do natively,
+ * while pages are closed: where they succeed, as they found it.
  * @compile -lrt -Wno-deprecated-declarations
+ * @counter lifted_for_calls 10
  * @report the program changed the mapping itself
  * @report gave the mapping to asynchronous calls
  * @report forbids itself system calls */
 #include "hostile.h"
 #include <aio.h>
 #include <dlfcn.h>
+#include <err.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netdb.h>
@@ -16,6 +18,7 @@
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/shm.h>
@@ -272,6 +275,40 @@ static void libraries(void)
 	munmap(base, file_length);
 }
 
+/* Names that other cases leave out, with memory that nobody has touched. */
+static void other_names(void)
+{
+	static unsigned char back[MIB];
+	int copy = memfd_create("copy", 0), ends[2];
+	unsigned char *from = armed(), *to = mmap(NULL, file_length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_descriptor, 0);
+	read_pages(to, 0, 3 * MIB);
+	struct iovec given[1] = { { from + 5 * MIB, MIB } }, room[1] = { { to + 6 * MIB, MIB } }, own[1] = { { back, MIB } };
+#define NEXT(part) ((part)->iov_base = (char *)(part)->iov_base + 3 * MIB, (part))
+	errno = PLANTED;
+	expect("pwritev64", pwritev64(copy, given, 1, 0), MIB);
+	expect("pwritev64v2", pwritev64v2(copy, NEXT(given), 1, 0, 0), MIB);
+	expect("pwrite64", pwrite64(copy, NEXT(given)->iov_base, MIB, 0), MIB);
+	expect("preadv", preadv(copy, room, 1, 0), MIB);
+	expect("preadv2", preadv2(copy, NEXT(room), 1, 0, 0), MIB);
+	expect("preadv64", preadv64(copy, NEXT(room), 1, 0), MIB);
+	expect("preadv64v2", preadv64v2(copy, NEXT(room), 1, 0, 0), MIB);
+	expect("pread64", pread64(copy, NEXT(room)->iov_base, MIB, 0), MIB);
+	expect("getrandom", getrandom(NEXT(room)->iov_base, 200, 0), 200);
+	expect("process_vm_readv", process_vm_readv(getpid(), own, 1, NEXT(given), 1, 0), MIB);
+	expect("process_vm_writev", process_vm_writev(getpid(), NEXT(given), 1, own, 1, 0), MIB);
+	if (pipe(ends))
+		fail("pipe");
+	given->iov_len = 2 * PAGE;
+	expect("vmsplice", vmsplice(ends[1], NEXT(given), 1, 0), 2 * PAGE);
+	expect("read", read(ends[0], NEXT(room)->iov_base, 2 * PAGE), 2 * PAGE);
+	int other = open64("/dev/null", O_RDONLY), another = openat64(AT_FDCWD, "/dev/null", O_RDONLY);
+	expect("open64", other >= 0 && another >= 0, 1);
+	close(ends[0]), close(ends[1]), close(copy), close(other), close(another);
+	warn("warn"), warnx("warnx"), perror("perror"), psignal(SIGSEGV, "psignal"), herror("herror");
+	errno_stays("what tells of errors");
+	munmap(from, file_length), munmap(to, file_length);
+}
+
 /* Last: what it does cannot be undone. */
 static void limits(void)
 {
@@ -301,6 +338,7 @@ int main(int count, char **arguments)
 	rendezvous();
 	errno = PLANTED;
 	stacks_and_timers();
+	other_names();
 	lent();
 	programs();
 	libraries();
