@@ -7,6 +7,10 @@
 #include <sys/mount.h>
 #include <sys/sendfile.h>
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
 /* What the kernel says of the mapping that begins at this address, in KiB. */
 static long told(const void *address, const char *what)
 {
@@ -74,8 +78,8 @@ int main(int count, char **arguments)
 	printf("%x\n", read_pages(shared, 0, 20 * MIB));
 	printf("%x\n", read_pages(private, 0, 20 * MIB));
 	rendezvous();
-	int advice[] = { MADV_HUGEPAGE, MADV_NOHUGEPAGE };
-	for (int i = 0; i < 2; i++) {
+	int advice[] = { MADV_HUGEPAGE, MADV_COLLAPSE, MADV_NOHUGEPAGE };
+	for (int i = 0; i < 3; i++) {
 		size_t from = (20 + i * 8) * MIB, to = from + 8 * MIB;
 		volatile unsigned char *again = map(file, PROT_READ, MAP_SHARED);
 		printf("%x\n", read_pages(again, 0, 4 * MIB));
