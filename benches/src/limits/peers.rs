@@ -70,7 +70,7 @@ fn case(name: &str, subject: String, race: Race) -> Case {
 /// has in flight.
 fn size(bench: &Bench, slow: Option<&Slow>) -> u64 {
     let Some(slow) = slow else { return bench.size() * 2 };
-    let plain = (2 * u64::from(READ_AHEAD) << 10) as f64 * LONGEST.as_secs_f64() / slow.latency.as_secs_f64();
+    let plain = (2 * u64::from(READ_AHEAD) * 1024) as f64 * LONGEST.as_secs_f64() / slow.latency.as_secs_f64();
     (bench.size() * slow.bandwidth / COMMON_BANDWIDTH).min(plain as u64).max(LEAST)
 }
 
