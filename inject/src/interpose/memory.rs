@@ -13,8 +13,8 @@ use core::ptr::NonNull;
 use precache_contract::segment::Refusal;
 
 /// Whether advice of this number changes the mapping itself, so that the program manages it from then on: populating (Linux 5.14)
-/// stops with EFAULT at a protected page, and collapsing (Linux 6.1) with EINVAL, a forked child does not have the mapping, guard regions (Linux 6.13) are the program's
-/// own.
+/// stops with EFAULT at a protected page, and collapsing (Linux 6.1) with EINVAL, a forked child does not have the mapping, guard
+/// regions (Linux 6.13) are the program's own.
 fn is_changing(number: c_int) -> bool {
     matches!(number, MADV_POPULATE_READ..=MADV_COLLAPSE | libc::MADV_DONTFORK | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE)
 }
