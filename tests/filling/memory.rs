@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Bytes: less than one window of the default size.
 const TIGHT: u64 = 20 << 20;
@@ -37,19 +38,26 @@ fn a_memory_group_bounds_the_cache() {
 /// A reader that gets on in little memory does so with us beside it: nobody is killed for want of it, us included.
 #[test]
 fn in_a_tight_group_nothing_is_killed() {
-    let words = || [program("map-reader").into_os_string(), flat_file(192).into(), "--epochs=2".into()];
+    let storage = &["--latency=1ms", "--bandwidth=800M"];
+    let words = |file: PathBuf| [program("map-reader").into_os_string(), file.into(), "--epochs=2".into()];
     let Some(group) = Group::with_limit(TIGHT) else { return };
-    let mut plain = Command::new(&words()[0]);
-    plain.args(&words()[1..]);
+    let (cold, file) = flat_on(storage);
+    let [reader, rest @ ..] = words(file);
+    let mut plain = Command::new(reader);
+    plain.args(rest);
     let alone = group.command(&plain).output().expect("a shell");
     assert!(alone.status.success() && group.kills() == 0, "not even the reader alone gets on: {alone:?}");
-    drop(group);
+    drop((group, cold));
 
     let Some(group) = Group::with_limit(TIGHT) else { return };
-    let (inner, report) = Program::new(words()).command(&[]);
+    let (cold, file) = flat_on(storage);
+    let (inner, report) = Program::new(words(file)).command(&[]);
     let ours = group.command(&inner).output().expect("a shell");
     assert_eq!(String::from_utf8_lossy(&ours.stdout), String::from_utf8_lossy(&alone.stdout), "{ours:?}");
-    assert_eq!(group.kills(), 0, "{:#}", report.read().0);
+    let report = report.read();
+    assert_eq!(group.kills(), 0, "{:#}", report.0);
+    assert!(cold.bytes_of("flat-192M").is_none_or(|bytes| bytes > TIGHT), "{:#}", report.0);
+    assert_eq!(report.active_readers(), 1, "{:#}", report.0);
 }
 
 /// Who exceeds this limit is throttled and nothing is killed, so it may be exceeded for long (cgroup-v2.rst). It is not:
@@ -262,7 +270,9 @@ impl Group {
     }
 
     fn new(parent: &Path, limit: &str, bytes: u64) -> Option<Self> {
-        let folder = parent.join(format!("precache-test-{}-{limit}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Relaxed);
+        let folder = parent.join(format!("precache-test-{}-{number}-{limit}", std::process::id()));
         fs::create_dir(&folder).ok()?;
         // Dropped where it cannot have the limit.
         let group = Self(folder);

@@ -24,12 +24,13 @@ const RIVAL: f64 = 1.5;
 
 /// With the default size a run takes precache five seconds on storage of this bandwidth; of faster storage more is read. The least,
 /// in bytes, that slower storage is read from.
-const COMMON_BANDWIDTH: u64 = 400_000_000;
+const COMMON_BANDWIDTH: u64 = 400 * MEGA;
+const MEGA: u64 = 1_000_000;
 const LEAST: u64 = 256 << 20;
 /// The longest that a peer is to take.
 const LONGEST: Duration = Duration::from_secs(50);
 /// Bytes per second at which the way into the page cache is what holds most of them up.
-const FAST: u64 = 800_000_000;
+const FAST: u64 = 800 * MEGA;
 
 /// What all of them read, and where from.
 #[derive(Clone)]
@@ -71,7 +72,7 @@ fn case(name: &str, subject: String, race: Race) -> Case {
 fn size(bench: &Bench, slow: Option<&Slow>) -> u64 {
     let Some(slow) = slow else { return bench.size() * 2 };
     let plain = (2 * u64::from(READ_AHEAD) * 1024) as f64 * LONGEST.as_secs_f64() / slow.latency.as_secs_f64();
-    (bench.size() * slow.bandwidth / COMMON_BANDWIDTH).min(plain as u64).max(LEAST)
+    (bench.size() * (slow.bandwidth / MEGA) / (COMMON_BANDWIDTH / MEGA)).min(plain as u64).max(LEAST)
 }
 
 fn judge(bench: &Bench, subject: &str, Race { slow, pattern, peers }: &Race) -> anyhow::Result<Vec<Bar>> {

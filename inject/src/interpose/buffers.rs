@@ -45,23 +45,25 @@ pub fn is_bad_address(result: isize) -> bool {
 #[cold]
 #[inline(never)] // One copy is enough for all calls.
 fn watch(buffers: &Buffers, call: Doing<(), isize>) -> isize {
-    let changes = registry::changes();
+    let mut before = registry::changes();
     let mut ready = prepare_for_call(buffers);
     let mut left = TRIES;
     loop {
         let result = call.with(());
+        let changes = registry::changes();
         left = if cfg!(feature = "sabotage-efault-not-retried") { 0 } else { left - 1 };
         // Where nothing has been closed meanwhile, it has not failed because of us.
-        if left == 0 || !is_bad_address(result) || ready.is_none() && registry::changes() == changes {
+        if left == 0 || !is_bad_address(result) || ready.is_none() && changes == before {
             return result;
         }
         // A buffer that is bad in itself stays bad, and a second call could take a second message. Only where pages were
-        // closed in spite of the pin (in a child that a signal handler forked during the call), or without one (then another
-        // thread may have opened them again), is it made anew.
+        // closed in spite of the pin (in a child that a signal handler forked during the call), or in a mapping that has come
+        // since (then another thread may have opened them again), is it made anew.
         match prepare_for_call(buffers) {
-            Some(again) if again.opened || ready.is_none() => drop(ready.replace(again)),
+            Some(again) if again.opened || changes != before => drop(ready.replace(again)),
             _ => return result,
         }
+        before = changes;
     }
 }
 

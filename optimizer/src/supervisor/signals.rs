@@ -156,9 +156,11 @@ fn withhold_group(arrivals: &mut Vec<Arrival>, inbox: &Inbox, sentry: &mut Sentr
     let mut group = Vec::new();
     loop {
         await_group_delivery();
-        // By the same rule: a record that has ended must not withhold what came after.
+        // A record that has ended must not withhold what came after. Two of one signal both stay: which of them is the one that
+        // ours have merged into nobody knows.
         for later in sentry.drain()? {
-            queue(&mut group, later);
+            group.retain(|earlier: &Arrival| earlier.signal == later.signal || !later.ends(*earlier));
+            group.push(later);
         }
         await_group_delivery();
         // Twice: a SIGSTOP in the midst of a look ends the SIGCONT that it would have found, and the SIGCONT that ends this
