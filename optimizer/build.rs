@@ -49,8 +49,9 @@ fn build(manifest: &Path, target: &Path) -> PathBuf {
     if manifest.with_file_name("../Cargo.lock").exists() {
         cargo.arg("--locked");
     }
-    // For profilers that follow them; and the tables of unwinders are a fifth shorter.
-    cargo.args(["--", "-C", "force-frame-pointers=yes"]);
+    // For profilers that follow them; and the tables of unwinders are a fifth shorter. The other: what is small by its hints alone
+    // (`#[inline]`, which much of `core` bears) is not copied to all its callers.
+    cargo.args(["--", "-C", "force-frame-pointers=yes", "-C", "llvm-args=-inlinehint-threshold=50"]);
     let status = cargo.status().unwrap_or_else(|error| panic!("cannot start {cargo:?}: {error}"));
     assert!(status.success(), "{cargo:?} failed: {status}");
     folder.join("inject/libprecache_inject.so")

@@ -45,8 +45,8 @@ impl Target {
     }
 }
 
-/// Calls `look` with what the kernel will load: the program, or the one that interprets it. `None`: it cannot be opened, so exec
-/// or the kernel says what is wrong with it.
+/// Calls `look` with what the kernel will load: the program, or the one that interprets it. `None`: nobody can tell what that is;
+/// mostly exec says what is wrong with it, then.
 ///
 /// # Safety
 /// `target` must be what the call of its kind takes.
@@ -81,7 +81,21 @@ fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
     let end = start + line.get(start..)?.iter().position(|byte| is_space(byte) || matches!(byte, b'\n' | 0))?;
     *line.get_mut(end)? = 0;
     // SAFETY: a path that ends in a zero byte.
-    unsafe { sys::open_to_look(libc::AT_FDCWD, line.get(start..)?.as_ptr().cast()) }.ok()
+    unsafe { open_at(libc::AT_FDCWD, line.get(start..)?.as_ptr().cast()) }.ok()
+}
+
+/// What may be executed and not read is opened for its path alone.
+///
+/// # Safety
+/// `path` must be a C string, or no address at all.
+unsafe fn open_at(folder: c_int, path: *const c_char) -> sys::Result<sys::Descriptor> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match sys::open_to_look(folder, path, 0) {
+            Err(sys::Error::EACCES) => sys::open_to_look(folder, path, libc::O_PATH),
+            other => other,
+        }
+    }
 }
 
 /// # Safety
@@ -89,7 +103,7 @@ fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
 unsafe fn open(target: Target) -> sys::Result<sys::Descriptor> {
     match target {
         // SAFETY: the kernel refuses what is no address.
-        Target::At(folder, path) | Target::AtOrFile(folder, path) => unsafe { sys::open_to_look(folder, path) },
+        Target::At(folder, path) | Target::AtOrFile(folder, path) => unsafe { open_at(folder, path) },
         Target::Named(name) => {
             // What is longer than a path is looked for by nobody, and not read to its end. SAFETY: execvp(3) takes a C string.
             let end = (0..PATH_MAX).find(|&at| unsafe { *name.add(at) } == 0).ok_or(sys::Error::ENAMETOOLONG)?;
@@ -108,7 +122,7 @@ fn find(name: &CStr) -> sys::Result<sys::Descriptor> {
     }
     if name.to_bytes().contains(&b'/') {
         // SAFETY: a C string.
-        return unsafe { sys::open_to_look(libc::AT_FDCWD, name.as_ptr()) };
+        return unsafe { open_at(libc::AT_FDCWD, name.as_ptr()) };
     }
     // SAFETY: a C string; the answer is null or one.
     let folders = unsafe {
@@ -126,8 +140,8 @@ fn find(name: &CStr) -> sys::Result<sys::Descriptor> {
             rest = after;
         }
         // SAFETY: the last byte of the buffer is zero.
-        let file = match unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) } {
-            Err(sys::Error::ENOENT | sys::Error::ENOTDIR) => continue,
+        let file = match unsafe { open_at(libc::AT_FDCWD, path.as_ptr().cast()) } {
+            Err(sys::Error::ENOENT | sys::Error::ENOTDIR | sys::Error::EACCES) => continue,
             opened => opened?,
         };
         // A folder, or a file that is no program, is passed over.

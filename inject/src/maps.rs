@@ -37,7 +37,7 @@ impl<'a> Maps<'a> {
     #[inline(never)] // One copy is enough for all who look.
     pub fn of_process(_shut: &'a Shut) -> Self {
         // The first thread may have ended, and its list of mappings with it. SAFETY: a C string.
-        let file = unsafe { sys::open_to_look(libc::AT_FDCWD, c"/proc/thread-self/maps".as_ptr()) }.ok();
+        let file = unsafe { sys::open_to_look(libc::AT_FDCWD, c"/proc/thread-self/maps".as_ptr(), 0) }.ok();
         let (lines, buffer) = (Lines::default(), [0; PAGE as usize]);
         Self { file, lines, buffer, at: 0, length: 0, offset: 0, shut: PhantomData }
     }

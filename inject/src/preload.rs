@@ -75,7 +75,7 @@ pub unsafe fn with_environment(target: Target, environment: List, execute: Execu
     }
 }
 
-/// Whether the program would start otherwise with our library than without. If it takes none, that is told.
+/// Whether the program would start otherwise with our library than without, as far as can be told. If it takes none, that is told.
 ///
 /// # Safety
 /// `target` must be what the call of its kind takes.
@@ -91,7 +91,9 @@ unsafe fn is_broken_by_library(target: Target) -> bool {
         Some(why)
     };
     // SAFETY: the caller's promise.
-    unsafe { executable::with_program(target, reason) }.flatten().is_some_and(Uninjected::is_broken_by_library)
+    let seen = unsafe { executable::with_program(target, reason) };
+    // What nobody can look at may be broken by it.
+    seen.is_none_or(|why| why.is_some_and(Uninjected::is_broken_by_library))
 }
 
 /// Whether the loader will find the library where the program is executed, and if root does that, one of root's: where it lies in
@@ -103,7 +105,7 @@ fn is_library_there() -> bool {
     let Some(to) = path[..LIBRARY - 1].get_mut(..ours.len()) else { return true };
     to.copy_from_slice(ours);
     // SAFETY: a path that ends in a zero byte.
-    let opened = unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast()) };
+    let opened = unsafe { sys::open_to_look(libc::AT_FDCWD, path.as_ptr().cast(), 0) };
     match opened {
         Ok(file) => sys::effective_user() != 0 || sys::file_status(file.0).is_ok_and(|status| status.st_uid == 0),
         // Other errors are of this process: it may have no descriptor left.

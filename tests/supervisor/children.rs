@@ -127,6 +127,19 @@ fn setuid_and_setgid_ones_run() {
     }
 }
 
+#[test]
+fn those_that_cannot_be_read_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = hello(&folder, &[]).expect("cc compiles");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o111)).unwrap();
+    // Root may read everything, unless it gives that up.
+    let command = match nix::unistd::getuid().is_root() {
+        true => "setpriv --bounding-set=-dac_override,-dac_read_search sh -c '\"$0\"; exit' \"$0\"",
+        false => "\"$0\"",
+    };
+    expect(command, &program, "may be executed and not read");
+}
+
 /// Their loader would write to stderr that there is no such library.
 #[test]
 fn those_under_another_root_run() {

@@ -161,6 +161,27 @@ fn setuid_and_setgid_programs_are_not() {
 }
 
 #[test]
+fn programs_that_cannot_be_read_are_not() {
+    let bench = Bench::new();
+    let program = bench.hello(&[]).expect("cc compiles");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o111)).unwrap();
+    let ours = supervisor();
+    let mut command = match nix::unistd::getuid().is_root() {
+        true => {
+            // Root may read everything, unless it gives that up.
+            let mut command = std::process::Command::new("setpriv");
+            command.arg("--bounding-set=-dac_override,-dac_read_search").arg(ours.get_program());
+            command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command
+        }
+        false => ours,
+    };
+    let finished = finish(command.arg(&program));
+    assert_eq!((finished.status.code(), &*finished.stdout), (Some(0), "hello\n"), "{finished:?}");
+    assert!(finished.stderr.contains("may be executed and not read"), "{finished:?}");
+}
+
+#[test]
 fn programs_for_another_word_size_are_not() {
     let bench = Bench::new();
     let flags = ["-m32", "-DALONE", "-nostdlib", "-static", "-fno-stack-protector"];

@@ -13,17 +13,26 @@ pub enum Uninjected {
     Privileged = 4,
     /// The library is not where the program is executed.
     Unreachable = 5,
+    /// It may be executed, and not read.
+    Unseen = 6,
 }
 
 impl Uninjected {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Static, Self::OtherMachine, Self::OtherLibc, Self::Sanitizer, Self::Privileged, Self::Unreachable];
+    pub const ALL: [Self; 7] = [
+        Self::Static,
+        Self::OtherMachine,
+        Self::OtherLibc,
+        Self::Sanitizer,
+        Self::Privileged,
+        Self::Unreachable,
+        Self::Unseen,
+    ];
 
     /// Whether it would not start with the library, or say something that it does not say alone.
     pub fn is_broken_by_library(self) -> bool {
         match self {
-            Self::OtherMachine | Self::OtherLibc | Self::Sanitizer | Self::Unreachable => true,
+            Self::OtherMachine | Self::OtherLibc | Self::Sanitizer | Self::Unreachable | Self::Unseen => true,
             // What a static program executes may take the library; for the other, the loader drops it.
             Self::Static | Self::Privileged => false,
         }
@@ -42,6 +51,7 @@ impl Uninjected {
             Self::Unreachable => {
                 "the injected library cannot be opened where it runs (another root), or is not root's, who executes it"
             }
+            Self::Unseen => "it may be executed and not read, and nobody can tell whether it would start with the library",
         }
     }
 }

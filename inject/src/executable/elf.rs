@@ -20,12 +20,12 @@ const VERSION: &[u8] = b"\0GLIBC_2.34\0";
 const NAMES: u64 = 4 << 20;
 
 /// Structures of the ELF format from this offset on: as many as there are, and as there is room for.
-fn read<T: Copy>(file: c_int, offset: u64, room: &mut [MaybeUninit<T>]) -> &[T] {
+fn read<T: Copy>(file: c_int, offset: u64, room: &mut [MaybeUninit<T>]) -> sys::Result<&[T]> {
     // SAFETY: as many bytes as the room has, all of them zero so far.
     let bytes = unsafe { core::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<u8>(), size_of_val(room)) };
-    let length = sys::read_at(file, bytes, offset).unwrap_or(0);
+    let count = sys::read_at(file, bytes, offset)?.min(size_of_val(room)) / size_of::<T>();
     // SAFETY: callers ask for structures of integers, for which all bytes are values.
-    unsafe { core::slice::from_raw_parts(room.as_ptr().cast::<T>(), length.min(size_of_val(room)) / size_of::<T>()) }
+    Ok(unsafe { core::slice::from_raw_parts(room.as_ptr().cast::<T>(), count) })
 }
 
 /// Room for so many.
@@ -38,7 +38,10 @@ pub fn reason_against(file: c_int) -> Option<Uninjected> {
     const WORDS_OF_64_BITS: u8 = 2;
     const MACHINE: u16 = if cfg!(target_arch = "aarch64") { libc::EM_AARCH64 } else { libc::EM_X86_64 };
     let mut header = room::<libc::Elf64_Ehdr, 1>();
-    let header = read(file, 0, &mut header).first().filter(|header| header.e_ident.starts_with(b"\x7fELF"))?;
+    let Ok(header) = read(file, 0, &mut header) else {
+        return Some(if gains_rights(file) { Uninjected::Privileged } else { Uninjected::Unseen });
+    };
+    let header = header.first().filter(|header| header.e_ident.starts_with(b"\x7fELF"))?;
     if header.e_ident[libc::EI_CLASS] != WORDS_OF_64_BITS || header.e_machine != MACHINE {
         return Some(Uninjected::OtherMachine);
     }
@@ -46,7 +49,7 @@ pub fn reason_against(file: c_int) -> Option<Uninjected> {
         return Some(Uninjected::Privileged);
     }
     let mut segments = room::<libc::Elf64_Phdr, SEGMENTS>();
-    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?);
+    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?).unwrap_or_default();
     let names = Dynamic::of(file, segments);
     let Some(loader) = segments.iter().find(|segment| segment.p_type == libc::PT_INTERP) else {
         // A loader can be executed, too, and runs the program that it is given: it has a name as libraries have.
@@ -85,7 +88,7 @@ fn is_foreign(file: c_int, offset: u64) -> bool {
         return false;
     }
     // SAFETY: a path that ends in a zero byte. What cannot be opened exec refuses.
-    let Ok(loader) = (unsafe { sys::open_to_look(libc::AT_FDCWD, buffer.as_ptr().cast()) }) else { return false };
+    let Ok(loader) = (unsafe { sys::open_to_look(libc::AT_FDCWD, buffer.as_ptr().cast(), 0) }) else { return false };
     names_of(loader.0).is_some_and(|names| {
         !any_name(loader.0, names, &|piece| piece.windows(VERSION.len()).any(|part| part == VERSION))
     })
@@ -95,8 +98,8 @@ fn is_foreign(file: c_int, offset: u64) -> bool {
 #[inline(never)] // As above.
 fn names_of(file: c_int) -> Option<(u64, u64)> {
     let (mut header, mut segments) = (room::<libc::Elf64_Ehdr, 1>(), room::<libc::Elf64_Phdr, SEGMENTS>());
-    let header = read(file, 0, &mut header).first()?;
-    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?);
+    let header = read(file, 0, &mut header).ok()?.first()?;
+    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?).unwrap_or_default();
     Dynamic::of(file, segments)?.names(segments)
 }
 
@@ -122,7 +125,7 @@ impl Dynamic {
         'entries: for piece in 0..PIECES {
             let mut entries = room::<[u64; 2], PIECE>();
             let offset = dynamic.p_offset.wrapping_add(piece * size_of_val(&entries) as u64);
-            for entry in read(file, offset, &mut entries) {
+            for entry in read(file, offset, &mut entries).unwrap_or_default() {
                 match *entry {
                     [0, _] => break 'entries,
                     [NAMES_ADDRESS, value] => found.names_address = value,

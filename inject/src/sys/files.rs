@@ -44,12 +44,12 @@ pub fn seal_at_length(descriptor: &Descriptor, length: usize) -> Result<()> {
     }
 }
 
-/// Opens a file to look at it.
+/// Opens a file to look at it, with these flags besides (O_PATH).
 ///
 /// # Safety
 /// `path` must be a C string, or no address at all.
-pub unsafe fn open_to_look(folder: c_int, path: *const core::ffi::c_char) -> Result<Descriptor> {
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+pub unsafe fn open_to_look(folder: c_int, path: *const core::ffi::c_char, more: c_int) -> Result<Descriptor> {
+    let flags = more | libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
     // SAFETY: the caller's promise; the kernel refuses what is no address.
     unsafe { syscall!(Sysno::openat, folder, path, flags) }.map(|number| Descriptor(number as c_int))
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -37,6 +37,10 @@ pub enum NotInjected {
     SanitizerPreloaded(String),
     #[error("{0:?} is run by an env that clears the environment, and LD_PRELOAD with it; remove its -i")]
     ClearedEnvironment(PathBuf),
+    #[error(
+        "{0:?} may be executed and not read, and nobody can tell whether it would start with a library; accelerate a readable copy"
+    )]
+    Unseen(PathBuf),
     #[error("the kernel's pages are {0} bytes long, and only those of {PAGE} are served; use a kernel with such pages")]
     OtherPages(u64),
 }
@@ -45,11 +49,16 @@ pub enum NotInjected {
 const DEEPEST: usize = 5;
 
 /// The reason against injecting into the program that `command` names, or into the one that interprets it. What
-/// cannot be found or read has none: exec says what is wrong with it.
+/// cannot be found or executed has none: exec says what is wrong with it.
 pub fn reason_against(command: &OsStr) -> Option<NotInjected> {
     let mut path = find(command)?;
     for _ in 0..DEEPEST {
-        let file = File::open(&path).ok()?;
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && access(&path, AccessFlags::X_OK).is_ok() => {
+                return Some(NotInjected::Unseen(path));
+            }
+            opened => opened.ok()?,
+        };
         let mut start = [0; script::LONGEST_LINE];
         let length = (&file).read(&mut start).ok()?;
         let start = start.get(..length)?;
