@@ -1,4 +1,4 @@
-//! Waiting for the other side: for long where the machine is busy, shortly for an optimizer that nothing keeps from answering.
+//! Waiting for the other side: never for a second, and what is said of one that does not answer.
 
 use super::Error;
 use nix::errno::Errno;
@@ -8,31 +8,46 @@ use procfs::process::{ProcState, Process, Task};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long one that waits for a processor may take.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one that waits for a processor may take: who starts a program, or waits for its end, is held up by less than a second.
+pub const PATIENCE: Duration = Duration::from_millis(900);
 
-/// How long in all it may stand still, or its first thread, the one that answers, work: who starts a program, or waits for its end,
-/// is held up by less than a second.
+/// How long in all it may stand still, or its first thread, the one that answers, work.
 pub const PATIENCE_UNHINDERED: Duration = Duration::from_millis(760);
 
 /// After so long it is looked at again.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// When it has taken too long.
+#[derive(Clone, Copy)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    pub fn from_now() -> Self {
+        Self(Instant::now() + PATIENCE)
+    }
+
+    /// What is left until then.
+    pub fn left(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+}
+
 /// Until more can be sent.
-pub fn for_room(socket: &impl AsFd) -> Result<(), Error> {
-    wait(socket, PollFlags::POLLOUT)
+pub fn for_room(socket: &impl AsFd, deadline: Deadline) -> Result<(), Error> {
+    wait(socket, PollFlags::POLLOUT, deadline)
 }
 
 /// Until the optimizer has answered.
-pub fn for_answer(socket: &impl AsFd) -> Result<(), Error> {
-    wait(socket, PollFlags::POLLIN)
+pub fn for_answer(socket: &impl AsFd, deadline: Deadline) -> Result<(), Error> {
+    wait(socket, PollFlags::POLLIN, deadline)
 }
 
-fn wait(socket: &impl AsFd, what: PollFlags) -> Result<(), Error> {
-    let (begun, worked_before) = (Instant::now(), worked_by_peer(socket));
-    let (mut looked, mut still) = (begun, Duration::ZERO);
+fn wait(socket: &impl AsFd, what: PollFlags, deadline: Deadline) -> Result<(), Error> {
+    let worked_before = worked_by_peer(socket);
+    let (mut looked, mut still) = (Instant::now(), Duration::ZERO);
     loop {
-        match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::from(LOOK.as_millis() as u16)) {
+        let look = LOOK.min(deadline.left()).as_millis() as u16;
+        match poll(&mut [PollFd::new(socket.as_fd(), what)], PollTimeout::from(look)) {
             Ok(0) | Err(Errno::EINTR) => {}
             done => return done.map(|_| ()).map_err(Error::from),
         }
@@ -48,8 +63,8 @@ fn wait(socket: &impl AsFd, what: PollFlags) -> Result<(), Error> {
         if still + worked >= PATIENCE_UNHINDERED {
             return Err(reason(socket, peer, still, worked));
         }
-        if begun.elapsed() >= PATIENCE {
-            return Err(Error::Silent(PATIENCE));
+        if deadline.left() < Duration::from_millis(1) {
+            return Err(Error::Silent);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Starts the optimizer as a service: a process of its own, in a session of its own, nobody's child.
 
+use super::patience::Deadline;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe2;
@@ -8,13 +9,10 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// How long a service may take to say that it listens.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Starts the optimizer that listens under `name`, and returns when it does, or when another one was faster.
-pub fn optimizer(name: &str) -> Result<()> {
+/// Starts the optimizer that listens under `name`, and returns when it does, or when another one was faster. Of the kind
+/// [`ErrorKind::TimedOut`]: it has not said so in time, and may still.
+pub fn optimizer(name: &str, deadline: Deadline) -> Result<()> {
     let (ours, theirs) = pipe2(OFlag::O_CLOEXEC)?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("precache").args(["service", "--name", name, "--ready-fd", &theirs.as_raw_fd().to_string()]);
@@ -29,11 +27,11 @@ pub fn optimizer(name: &str) -> Result<()> {
             Ok(())
         });
     }
-    // The service forks once more and lets this child end, so that init is its parent.
     let mut child = command.spawn()?;
     drop(command);
+    let word = first_words(ours, deadline)?;
+    // It forks once more before it says anything, and lets this child end, so that init is its parent.
     child.wait()?;
-    let word = first_words(ours)?;
     match word.as_str() {
         "ready" | "taken" => Ok(()),
         "" => Err(Error::new(ErrorKind::UnexpectedEof, "it ended before it was ready")),
@@ -42,14 +40,13 @@ pub fn optimizer(name: &str) -> Result<()> {
 }
 
 /// All that comes through the pipe until its other end is closed.
-fn first_words(pipe: OwnedFd) -> Result<String> {
-    let late = Instant::now() + PATIENCE;
+fn first_words(pipe: OwnedFd, deadline: Deadline) -> Result<String> {
     let mut pipe = File::from(pipe);
     let mut words = Vec::new();
     loop {
-        let left = late.saturating_duration_since(Instant::now()).as_millis() as u16;
-        if poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], PollTimeout::from(left))? == 0 {
-            return Err(Error::new(ErrorKind::TimedOut, format!("it does not say that it is ready for {PATIENCE:?}")));
+        let left = PollTimeout::from(deadline.left().as_millis() as u16);
+        if poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], left)? == 0 {
+            return Err(Error::from(ErrorKind::TimedOut));
         }
         let mut piece = [0; 512];
         match pipe.read(&mut piece)? {

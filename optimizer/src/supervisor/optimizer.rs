@@ -1,6 +1,6 @@
 //! The optimizer as the supervisor sees it: reached at the start, started again when it dies, asked at the end.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use crate::link::{self, Client};
@@ -27,15 +27,18 @@ pub struct Optimizer {
 }
 
 enum State {
+    /// Or on its way: it has been asked for the session.
     Running,
+    /// It died, or did not come up in time.
     Lost,
     GivenUp,
 }
 
 impl Optimizer {
     pub fn start(options: &RunOptions) -> Result<Self, link::Error> {
-        let (restarts, failures) = (Restarts::new(Instant::now()), Vec::new());
-        Ok(Self { client: Client::start(options)?, restarts, failures, state: State::Running })
+        let client = Client::start(options)?;
+        let state = if client.socket().is_some() { State::Running } else { State::Lost };
+        Ok(Self { client, restarts: Restarts::new(Instant::now()), failures: Vec::new(), state })
     }
 
     pub fn client(&self) -> &Client {
@@ -46,12 +49,20 @@ impl Optimizer {
         self.restarts.total()
     }
 
-    /// Readable when the optimizer is lost. Nothing while it is.
+    /// Readable when the optimizer has answered, or is lost. Nothing while it is.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        matches!(self.state, State::Running).then(|| self.client.as_fd())
+        self.client.socket().filter(|_| matches!(self.state, State::Running))
     }
 
-    pub fn note_loss(&mut self) {
+    /// The descriptor is readable.
+    pub fn note_news(&mut self) {
+        if self.client.is_asked() {
+            match self.client.note_answer() {
+                Ok(()) => return,
+                Err(link::Error::HungUp) => {}
+                Err(error) => self.failures.push(format!("nothing was accelerated so far: {error}")),
+            }
+        }
         self.restarts.note_loss(Instant::now());
         self.state = State::Lost;
     }
@@ -74,7 +85,7 @@ impl Optimizer {
         }
         match self.client.restart() {
             Ok(()) => self.state = State::Running,
-            Err(error) => self.failures.push(format!("the optimizer died, and none took its place: {error}")),
+            Err(error) => self.failures.push(format!("the optimizer died or did not come up, and none took its place: {error}")),
         }
     }
 

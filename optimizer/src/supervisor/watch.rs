@@ -51,9 +51,9 @@ fn await_news(inbox: &Inbox, optimizer: Option<&mut Optimizer>) {
     let timeout = optimizer.as_ref().and_then(|optimizer| optimizer.time_to_restart());
     // It fails for want of memory only; the loop then looks at everything, and comes back.
     let _ = poll(&mut descriptors, timeout.map_or(PollTimeout::NONE, rounded_up));
-    let is_lost = descriptors.get(1).is_some_and(|polled| polled.any() == Some(true));
-    if let Some(optimizer) = optimizer.filter(|_| is_lost) {
-        optimizer.note_loss();
+    let has_news = descriptors.get(1).is_some_and(|polled| polled.any() == Some(true));
+    if let Some(optimizer) = optimizer.filter(|_| has_news) {
+        optimizer.note_news();
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::link::Client;
 use crate::link::message::Request;
 use crate::report::SessionReport;
 use crate::service::reader::tests::{options, segment};
@@ -9,6 +10,7 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 const SESSION: u64 = 1;
 const TOKEN: u64 = 2;
@@ -150,6 +152,25 @@ fn what_is_said_before_the_session_is_open_is_taken_up() {
     let report = report(listener);
     assert_eq!(mapped(&report), [path(&file)]);
     assert_eq!(report.locks.len(), 1);
+}
+
+/// The optimizer is this process, one of whose threads has a processor all the time.
+#[test]
+fn a_session_is_opened_later_where_the_answer_takes_long() {
+    let name = name_for("late");
+    let mut listener = Listener::bind(&name).unwrap();
+    let working = Arc::new(());
+    let work = Arc::downgrade(&working);
+    let thread = std::thread::spawn(move || while work.strong_count() > 0 {});
+    let mut client = Client::start_at(name, &options()).unwrap();
+    assert!(client.is_asked());
+    drop(working);
+    thread.join().unwrap();
+    listener.hear();
+    listener.answer();
+    client.note_answer().unwrap();
+    assert!(!client.is_asked());
+    assert_eq!(listener.connections[0].session, Some(client.session()));
 }
 
 /// More who connect at once than are accepted at once.
