@@ -335,7 +335,15 @@ pub fn let_go(address: usize, length: usize, why: Option<Refusal>) -> Option<Dep
 }
 
 /// The same for what the program lends to what goes on with it.
-#[inline(never)] // One copy is enough for all who lend.
+#[inline(always)]
 pub fn lend(address: usize, length: usize) {
+    if registry::overlaps_or_leaving(address, address.saturating_add(length)) {
+        lend_armed(address, length);
+    }
+}
+
+#[cold]
+#[inline(never)] // One copy is enough for all who lend.
+fn lend_armed(address: usize, length: usize) {
     drop(let_go(address, length, Some(Refusal::Lent)));
 }

@@ -197,18 +197,21 @@ fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
 #[inline(always)]
 fn lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
     let (mut lowest, mut highest) = (usize::MAX, 0);
-    let mut take = |(address, length): (*const c_void, usize)| {
-        let (start, end) = range(address, length);
-        (lowest, highest) = (lowest.min(start), highest.max(end));
-    };
     let end = messages.wrapping_add(count);
     let mut message = messages;
     while message != end {
         let Some(header) = header_of(message.cast()) else { break };
         if header.name.0.addr() | header.control.0.addr() != 0 {
-            return false;
+            for (address, length) in [header.name, header.control] {
+                let (start, end) = range(address, length);
+                // From one byte before: null is no place at all, and counts as the highest.
+                (lowest, highest) = (lowest.min(start.wrapping_sub(1)), highest.max(end));
+            }
         }
-        parts_of(header.parts.0, header.parts.1).for_each(&mut take);
+        for (address, length) in parts_of(header.parts.0, header.parts.1) {
+            let (start, end) = range(address, length);
+            (lowest, highest) = (lowest.min(start), highest.max(end));
+        }
         message = message.wrapping_add(1);
     }
     !registry::overlaps(lowest, highest)

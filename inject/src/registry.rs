@@ -232,6 +232,7 @@ pub fn note_change() {
 /// with its curtain as new.
 pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
     held::reset_after_fork();
+    leaving::reset_after_fork();
     let mut in_use = 0;
     for (slot, entry) in TABLE.iter().enumerate() {
         if !entry.lifecycle.reset_after_fork() {

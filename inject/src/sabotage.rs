@@ -64,6 +64,10 @@ pub fn after_trip(held: &Held, at: u64) {
         // SAFETY: open by now; that the file may have no such page any more is the point.
         unsafe { ((held.start() + at as usize) as *const u8).read_volatile() };
     }
+    if cfg!(feature = "sabotage-fault-in-handler") && at >= FAULT_AT {
+        // SAFETY: it faults, and that is the point.
+        unsafe { core::ptr::dangling_mut::<u8>().write_volatile(0) };
+    }
     static BEFORE: AtomicU64 = AtomicU64::new(u64::MAX);
     if cfg!(feature = "sabotage-closed-again-at-once") {
         let before = BEFORE.swap(at, Relaxed);
@@ -72,6 +76,9 @@ pub fn after_trip(held: &Held, at: u64) {
         }
     }
 }
+
+/// From here on of a mapping.
+const FAULT_AT: u64 = 4 << 20;
 
 struct Lock(core::cell::UnsafeCell<libc::pthread_mutex_t>);
 

@@ -230,7 +230,11 @@ fn why_none_takes_the_place_of_one_that_died_is_told() {
     assert_eq!(served.go_on(), expected());
     assert!(served.supervisor.wait().unwrap().success());
     let report = served.report.read();
-    assert!(report.text().contains("the optimizer died or did not come up, and none took its place: "), "{:#}", report.0);
+    assert!(
+        report.text().contains("the optimizer died or did not come up, and none took its place: "),
+        "{:#}",
+        report.0
+    );
     // Or else it hangs up on the next test whose mount namespace has the same number.
     shutdown(name_taker, Shutdown::Both).unwrap();
     hangs_up.join().unwrap();

@@ -7,12 +7,17 @@ mod programs;
 mod rules;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use precache_tests::preload::REPLACEMENT;
+use precache_tests::preload::{REPLACEMENT, in_place_of_ours};
+use precache_tests::programs::precache_run;
+use precache_tests::storage::scratch;
 use programs::{library, passes};
 use rules::{RULES, Rule};
 use std::collections::BTreeSet;
 use std::env;
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Command;
 
 /// Set by `make sabotage`.
 const ALL: &str = "PRECACHE_TESTS_SABOTAGE";
@@ -28,6 +33,7 @@ fn main() {
     arguments.test_threads.get_or_insert(2);
     let tried = move || RULES.iter().filter(move |rule| all || rule.always);
     let mut trials = vec![
+        Trial::test("a_fault_in_the_handler_ends_the_program_and_is_told", || own_fault().map_err(Failed::from)),
         Trial::test("every_rule_is_named", || every_rule_is_named().map_err(Failed::from)),
         Trial::test("unbroken", move || nothing_is_broken(tried()).map_err(Failed::from)),
     ];
@@ -36,6 +42,25 @@ fn main() {
         trial.with_ignored_flag(!all && !rule.always)
     }));
     libtest_mimic::run(&arguments, trials).exit()
+}
+
+/// The kernel ends a program whose handler faults where the signal is blocked, at once; nothing in the program can say why.
+fn own_fault() -> Result<(), String> {
+    let library = library("fault-in-handler", "sabotage-fault-in-handler")?;
+    let file = scratch().join("read-by-own-fault");
+    File::create(&file).and_then(|file| file.set_len(64 << 20)).map_err(|error| error.to_string())?;
+    let script = "import mmap, sys; f = open(sys.argv[1]); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n\
+                  sum(m[at] for at in range(0, len(m), 4096))";
+    let reader = ["python3".into(), "-c".into(), script.into(), file.into()];
+    let output = Command::new(precache_run())
+        .args(in_place_of_ours(&library, &reader))
+        .output()
+        .map_err(|error| format!("precache-run: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.signal() {
+        Some(libc::SIGSEGV) if said.contains("crashed while precache's handler was at work") => Ok(()),
+        _ => Err(format!("{}: {said}", output.status)),
+    }
 }
 
 /// Here and among the features of the library.

@@ -54,6 +54,7 @@ pub const RULES: &[Rule] = &[
     rule("registers-changed", &[("hostile", "28_registers_and_errno.c")]),
     rule("deep-stack", &[("hostile", "12_stacks.c"), ("hostile", "37_coroutines.c")]),
     rule("data-read-in-handler", &[("hostile", "31_truncated_file.c")]),
+    rule("fault-in-handler", &[("hostile", "16_threads_on_one_checkpoint.c")]),
     rule("late-faults-are-the-programs", &[("hostile", "16_threads_on_one_checkpoint.c")]),
     // The program's signals.
     always(

@@ -23,7 +23,7 @@ pub mod sleeper;
 pub mod uninjected;
 
 /// Changes with every change of layout or meaning. A peer with another version is refused, and the program runs alone.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 
 /// What the injected library opens at a time while a reader's pattern is not known: what one fault maps around itself
 /// (`fault_around_bytes`). The optimizer tells new readers by it.

@@ -168,6 +168,8 @@ impl Method {
 pub struct Counters {
     /// Faults that were ours.
     pub trips: AtomicU64,
+    /// Threads in the handler: what is left when the process has ended was there then.
+    pub in_handler: AtomicU64,
     /// Trips that woke the optimizer from its sleep.
     pub wakes: AtomicU64,
     /// Trips that found another thread at work on the same mapping and only let themselves through.

@@ -51,7 +51,9 @@ impl Uninjected {
             Self::Unreachable => {
                 "the injected library cannot be opened where it runs (another root), or is not root's, who executes it"
             }
-            Self::Unseen => "it may be executed and not read, and nobody can tell whether it would start with the library",
+            Self::Unseen => {
+                "it may be executed and not read, and nobody can tell whether it would start with the library"
+            }
         }
     }
 }

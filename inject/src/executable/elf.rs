@@ -49,7 +49,8 @@ pub fn reason_against(file: c_int) -> Option<Uninjected> {
         return Some(Uninjected::Privileged);
     }
     let mut segments = room::<libc::Elf64_Phdr, SEGMENTS>();
-    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?).unwrap_or_default();
+    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?)
+        .unwrap_or_default();
     let names = Dynamic::of(file, segments);
     let Some(loader) = segments.iter().find(|segment| segment.p_type == libc::PT_INTERP) else {
         // A loader can be executed, too, and runs the program that it is given: it has a name as libraries have.
@@ -99,7 +100,8 @@ fn is_foreign(file: c_int, offset: u64) -> bool {
 fn names_of(file: c_int) -> Option<(u64, u64)> {
     let (mut header, mut segments) = (room::<libc::Elf64_Ehdr, 1>(), room::<libc::Elf64_Phdr, SEGMENTS>());
     let header = read(file, 0, &mut header).ok()?.first()?;
-    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?).unwrap_or_default();
+    let segments = read(file, header.e_phoff, segments.get_mut(..usize::from(header.e_phnum.min(SEGMENTS as u16)))?)
+        .unwrap_or_default();
     Dynamic::of(file, segments)?.names(segments)
 }
 

@@ -6,7 +6,7 @@ use crate::owner::{self, Standing};
 use crate::registry::{self, Held, Turn};
 use crate::{handover, past_libc, pins, protect, settings, sys};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU64, Ordering::*};
 use precache_contract::ring::{News, What};
 use precache_contract::segment::{Refusal, Segment, WATCHES};
 use precache_contract::{PAGE, STEP};
@@ -26,6 +26,21 @@ pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
             return true;
         }
     }
+    let segment = attachment::served();
+    let in_handler = segment.map_or(&UNTOLD, |segment| &segment.counters.in_handler);
+    in_handler.fetch_add(1, Relaxed);
+    let is_ours = is_ours(segment, address, is_write, frame);
+    in_handler.fetch_sub(1, Relaxed);
+    is_ours
+}
+
+/// Threads in the handler, where there is nobody to look.
+#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
+static UNTOLD: AtomicU64 = AtomicU64::new(0);
+
+/// The same in a process that has its own state; `segment`: where it is told.
+#[inline(always)]
+fn is_ours(segment: Option<&Segment>, address: usize, is_write: bool, frame: usize) -> bool {
     let changes = registry::changes();
     if repetition::of(address, frame, changes) == repetition::LIMIT {
         return false;
@@ -35,7 +50,6 @@ pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
         return false;
     }
     let at = (address - held.start()) as u64 / PAGE * PAGE;
-    let segment = attachment::served();
     let fate = segment.and_then(|segment| publish(segment, &held, at));
     let Some(mut turn) = held.try_turn() else {
         if let Some(segment) = segment {

@@ -227,6 +227,21 @@ interpose! {
 /// A function of at most five words: an unused register does no harm.
 type Five = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> isize;
 
+/// The same for a call that changes a range, of which nothing is ours, nearly always.
+#[inline(always)]
+fn make_here(words: [usize; 5], next: &Next, then: fn([usize; 5], Doing<(), isize>) -> isize) -> isize {
+    let [a, b, c, d, e] = words;
+    if !registry::overlaps_or_leaving(a, a.saturating_add(b))
+        && let Some(next) = next.known()
+    {
+        // SAFETY: as said.
+        let next = unsafe { mem::transmute::<NonNull<c_void>, Five>(next) };
+        // SAFETY: the program's own call.
+        return unsafe { next(a, b, c, d, e) };
+    }
+    make(words, next, then)
+}
+
 /// Gives `then` a call with these words, which the next function of the name takes, or the first ones of them.
 #[inline(never)] // One copy is enough for all.
 fn make(words: [usize; 5], next: &Next, then: fn([usize; 5], Doing<(), isize>) -> isize) -> isize {
@@ -240,20 +255,20 @@ fn make(words: [usize; 5], next: &Next, then: fn([usize; 5], Doing<(), isize>) -
 
 /// What is done with such a call.
 macro_rules! makes {
-    ($(fn $name:ident(|$words:pat_param, $call:ident| $made:expr);)*) => {$(
+    ($($make:ident fn $name:ident(|$words:pat_param, $call:ident| $made:expr);)*) => {$(
         extern "C" fn $name(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
-            make([a, b, c, d, e], next, |$words, $call| $made)
+            $make([a, b, c, d, e], next, |$words, $call| $made)
         }
     )*};
 }
 
 makes! {
-    fn unmap_range(|[address, length, ..], call| change(Change::Unmap, address as *const c_void, length, call));
-    fn change_range(|[address, length, ..], call| change(Change::Other, address as *const c_void, length, call));
-    fn change_whole(|_, call| change_all(call));
-    fn move_range(|[address, length, new_length, flags, to], call| remap(address, [length, new_length, flags, to], call));
-    fn attach_range(|[_, address, flags, ..], call| attach(address as *const c_void, flags as c_int, call));
-    fn advise_another(|[.., advice, _], call| advise_process(advice as c_int, call));
+    make_here fn unmap_range(|[address, length, ..], call| change(Change::Unmap, address as *const c_void, length, call));
+    make_here fn change_range(|[address, length, ..], call| change(Change::Other, address as *const c_void, length, call));
+    make fn change_whole(|_, call| change_all(call));
+    make fn move_range(|[address, length, new_length, flags, to], call| remap(address, [length, new_length, flags, to], call));
+    make fn attach_range(|[_, address, flags, ..], call| attach(address as *const c_void, flags as c_int, call));
+    make fn advise_another(|[.., advice, _], call| advise_process(advice as c_int, call));
 }
 
 /// Calls made so: two instructions each (`by_words`).

@@ -33,6 +33,8 @@ pub struct ReaderReport {
     pub forked: bool,
     /// Faults that were checkpoints.
     pub trips: u64,
+    /// Threads in the handler when the process ended.
+    pub in_handler: u64,
     /// Trips that woke the optimizer from its sleep.
     pub wakes: u64,
     /// Trips that met another thread at work on the same mapping.
@@ -59,6 +61,7 @@ impl ReaderReport {
     pub fn add(&mut self, other: &Self) {
         self.processes = self.processes.saturating_add(other.processes);
         self.trips = self.trips.saturating_add(other.trips);
+        self.in_handler = self.in_handler.saturating_add(other.in_handler);
         self.wakes = self.wakes.saturating_add(other.wakes);
         self.contended = self.contended.saturating_add(other.contended);
         self.lost = self.lost.saturating_add(other.lost);

@@ -220,6 +220,7 @@ impl Reader {
             processes: 1,
             forked: self.forked,
             trips: counters.trips.load(Relaxed),
+            in_handler: counters.in_handler.load(Relaxed),
             wakes: counters.wakes.load(Relaxed),
             contended: counters.contended.load(Relaxed),
             lost: counters.lost.load(Relaxed),

@@ -79,6 +79,7 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
     };
     let optimizer = injection.as_mut().map(|injection| &mut injection.optimizer);
     let end = watch::until_end(&inbox, sentry, started.pid, optimizer);
+    let program_id = started.pid;
     if let Some(why) = started.exec_error() {
         return cannot_run(&why);
     }
@@ -92,6 +93,7 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
         match optimizer.finish() {
             Ok(session) => {
                 reasons.extend(session.shortcomings());
+                reasons.extend(outcome::crash_in_handler(end, program_id, &session).map(|line| said(options, line)));
                 report.session = Some(session);
             }
             Err(why) => reasons.push(said(options, &format!("what was accelerated is not known: {why}"))),

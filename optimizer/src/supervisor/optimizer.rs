@@ -85,7 +85,9 @@ impl Optimizer {
         }
         match self.client.restart() {
             Ok(()) => self.state = State::Running,
-            Err(error) => self.failures.push(format!("the optimizer died or did not come up, and none took its place: {error}")),
+            Err(error) => {
+                self.failures.push(format!("the optimizer died or did not come up, and none took its place: {error}"))
+            }
         }
     }
 

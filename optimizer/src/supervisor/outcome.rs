@@ -13,6 +13,7 @@ use std::ptr;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::message;
@@ -161,6 +162,16 @@ impl RunReport {
     }
 }
 
+/// What is to be said of a program that a fault ended while precache's handler was at work in it.
+pub fn crash_in_handler(end: End, program: Pid, session: &SessionReport) -> Option<&'static str> {
+    let is_fault = matches!(end, End::Killed(libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE));
+    let was_inside = || session.readers.iter().any(|reader| reader.pid == program.as_raw() && reader.in_handler > 0);
+    (is_fault && was_inside()).then_some(
+        "the program crashed while precache's handler was at work in it, which may be a fault of precache: run it with \
+         PRECACHE=off, and report what you find",
+    )
+}
+
 fn name(signal: i32) -> String {
     match signal_hook::low_level::signal_name(signal) {
         Some(name) => name.to_owned(),
@@ -193,4 +204,24 @@ fn die_of(signal: i32) -> ExitCode {
     }
     // What a shell makes of it, should we have survived what killed the program.
     ExitCode::from(128u8.wrapping_add(signal as u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::ReaderReport;
+
+    #[test]
+    fn only_a_fault_of_the_program_itself_is_laid_to_the_handler() {
+        let program = Pid::from_raw(7);
+        let told = |end, pid, in_handler| {
+            let readers = vec![ReaderReport { pid, in_handler, ..Default::default() }];
+            crash_in_handler(end, program, &SessionReport { readers, ..Default::default() }).is_some()
+        };
+        assert!(told(End::Killed(libc::SIGSEGV), 7, 1));
+        assert!(!told(End::Killed(libc::SIGSEGV), 7, 0));
+        assert!(!told(End::Killed(libc::SIGSEGV), 8, 1));
+        assert!(!told(End::Killed(libc::SIGKILL), 7, 1));
+        assert!(!told(End::Exited(0), 7, 1));
+    }
 }

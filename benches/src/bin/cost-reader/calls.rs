@@ -1,7 +1,7 @@
 //! Calls whose buffers lie elsewhere, while files are mapped.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -34,12 +34,18 @@ const PAGES: usize = 16;
 /// Of no clock, so that nothing is written.
 const NO_CLOCK: libc::clockid_t = 99;
 
+/// No process's number, and no flag of mlock2(2).
+const NOBODY: libc::pid_t = i32::MAX;
+const NO_FLAG: c_uint = 1 << 31;
+
 /// What the calls write.
 const TEXT: &[u8; 8] = b"a text.\0";
 
 unsafe extern "C" {
     fn fwrite_unlocked(buffer: *const c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize;
     fn fputs_unlocked(text: *const c_char, stream: *mut libc::FILE) -> c_int;
+    /// stdout(3), which puts(3) writes to.
+    static mut stdout: *mut libc::FILE;
 }
 
 /// Prints a line for each call and place of its buffer: name, a tab, nanoseconds.
@@ -114,6 +120,13 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
     let mut double = message;
     (double.msg_iov, double.msg_iovlen) = (parts.as_mut_ptr(), 2);
     let mut several = [libc::mmsghdr { msg_hdr: message, msg_len: 0 }; 4];
+    let mut named = message;
+    (named.msg_name, named.msg_namelen) = (buffer, 8);
+    let mut several_named = [libc::mmsghdr { msg_hdr: named, msg_len: 0 }; 4];
+    // SAFETY: aiocb is plain data, for which zero is a value.
+    let mut request: libc::aiocb = unsafe { std::mem::zeroed() };
+    // A priority that there is not: the request is refused.
+    (request.aio_buf, request.aio_nbytes, request.aio_reqprio) = (buffer, 8, -1);
     let (part, message, double) = (&raw const part, &raw mut message, &raw mut double);
     let page = (text.addr() & !(PAGE - 1)) as *mut c_void;
     // SAFETY: in each call: a buffer of eight bytes that is a C string, a list of one part, a stream that stays open; the
@@ -129,6 +142,15 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
         measure(best, "sendmsg", place, || libc::sendmsg(closed, message, 0));
         measure(best, "sendmsg of two parts", place, || libc::sendmsg(closed, double, 0));
         measure(best, "sendmmsg of four", place, || libc::sendmmsg(closed, several.as_mut_ptr(), 4, 0));
+        measure(best, "sendmmsg of four with names", place, || {
+            libc::sendmmsg(closed, several_named.as_mut_ptr(), 4, 0)
+        });
+        measure(best, "pwrite", place, || libc::pwrite(closed, buffer, 8, 0));
+        measure(best, "pwritev", place, || libc::pwritev(closed, part, 1, 0));
+        measure(best, "vmsplice", place, || libc::vmsplice(closed, part, 1, 0));
+        measure(best, "process_vm_readv", place, || libc::process_vm_readv(NOBODY, part, 1, part, 1, 0));
+        measure(best, "aio_write", place, || libc::aio_write(&raw mut request));
+        measure(best, "mlock2", place, || libc::mlock2(page, PAGE, NO_FLAG));
         measure(best, "fstat", place, || libc::fstat(closed, buffer.cast()));
         measure(best, "ioctl", place, || libc::ioctl(closed, 0, buffer));
         measure(best, "poll of none", place, || libc::poll(buffer.cast(), 0, 0));
@@ -139,6 +161,12 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
         measure(best, "syscall(SYS_write)", place, || libc::syscall(libc::SYS_write, closed, buffer, 8usize));
         measure(best, "fwrite_unlocked", place, || fwrite_unlocked(buffer, 1, 8, stream));
         measure(best, "fputs_unlocked", place, || fputs_unlocked(text.cast(), stream));
+        measure(best, "fwrite", place, || libc::fwrite(buffer, 1, 8, stream));
+        measure(best, "fputs", place, || libc::fputs(text.cast(), stream));
+        let theirs = stdout;
+        stdout = stream;
+        measure(best, "puts", place, || libc::puts(text.cast()));
+        stdout = theirs;
         measure(best, "fprintf", place, || libc::fprintf(stream, c"%s".as_ptr(), text.cast::<c_char>()));
         measure(best, "madvise", place, || libc::madvise(page, PAGE, libc::MADV_NORMAL));
         if place == "heap" {
