@@ -49,9 +49,10 @@ fn build(manifest: &Path, target: &Path) -> PathBuf {
     if manifest.with_file_name("../Cargo.lock").exists() {
         cargo.arg("--locked");
     }
-    // For profilers that follow them; and the tables of unwinders are a fifth shorter. The other: what is small by its hints alone
-    // (`#[inline]`, which much of `core` bears) is not copied to all its callers.
-    cargo.args(["--", "-C", "force-frame-pointers=yes", "-C", "llvm-args=-inlinehint-threshold=50"]);
+    // For profilers that follow them; and the tables of unwinders are a fifth shorter. The others: less is copied to its callers than
+    // elsewhere where code is to be small, and `#[inline]`, which much of `core` bears, counts for nothing.
+    cargo.args(["--", "-C", "force-frame-pointers=yes"]);
+    cargo.args(["-C", "llvm-args=-inline-threshold=40 -inlinehint-threshold=40"]);
     let status = cargo.status().unwrap_or_else(|error| panic!("cannot start {cargo:?}: {error}"));
     assert!(status.success(), "{cargo:?} failed: {status}");
     folder.join("inject/libprecache_inject.so")

@@ -121,7 +121,10 @@ impl Launch {
         }
         let output = reader.wait_with_output()?;
         let (seconds, stolen) = (start.elapsed().as_secs_f64(), steal.share());
-        drop(beside);
+        if let Some(mut beside) = beside {
+            let ended = beside.0.try_wait()?;
+            ensure!(ended.is_none_or(|status| status.success()), "{:?} failed: {ended:?}", self.beside);
+        }
         if !output.status.success() {
             return Err(Failed { command: format!("{command:?}"), status: output.status, complaint }.into());
         }

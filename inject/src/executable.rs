@@ -26,6 +26,8 @@ pub enum Target {
     At(c_int, *const c_char),
     Named(*const c_char),
     File(c_int),
+    /// As posix_spawn(3) takes it: from where its actions go first.
+    Spawned(*const c_char),
     /// At a path, or, if it is empty, the descriptor itself.
     AtOrFile(c_int, *const c_char),
 }
@@ -39,18 +41,18 @@ impl Target {
     /// The path or name, or null.
     pub fn name(self) -> *const c_char {
         match self {
-            Self::At(_, name) | Self::Named(name) | Self::AtOrFile(_, name) => name,
+            Self::At(_, name) | Self::Named(name) | Self::Spawned(name) | Self::AtOrFile(_, name) => name,
             Self::File(_) => core::ptr::null(),
         }
     }
 }
 
-/// Calls `look` with what the kernel will load: the program, or the one that interprets it. `None`: nobody can tell what that is;
-/// mostly exec says what is wrong with it, then.
+/// Calls `look` with what the kernel will load: the program, or the one that interprets it. Fails where nobody can tell what that
+/// is; mostly exec says what is wrong with it, then.
 ///
 /// # Safety
 /// `target` must be what the call of its kind takes.
-pub unsafe fn with_program<T>(target: Target, look: impl FnOnce(c_int) -> T) -> Option<T> {
+pub unsafe fn with_program<T>(target: Target, look: impl FnOnce(c_int) -> T) -> sys::Result<T> {
     // SAFETY: the caller's promise.
     let opened = unsafe { open(target) };
     let file = match (&opened, target) {
@@ -58,30 +60,36 @@ pub unsafe fn with_program<T>(target: Target, look: impl FnOnce(c_int) -> T) -> 
         (Err(_), Target::File(file)) => file,
         // No file has an empty name: path_resolution(7).
         (Err(sys::Error::ENOENT), Target::AtOrFile(file, _)) => file,
-        _ => return None,
+        (Err(why), _) => return Err(*why),
     };
     let mut interpreter;
     let mut program = file;
     for _ in 0..INTERPRETERS {
-        let Some(next) = interpreter_of(program) else { break };
+        let Some(next) = interpreter_of(program)? else { break };
         interpreter = next;
         program = interpreter.0;
     }
-    Some(look(program))
+    Ok(look(program))
 }
 
 /// The program that runs this one, if it is a script (execve(2), "Interpreter scripts").
 #[inline(never)] // Its buffer must not weigh on the stacks of others.
-fn interpreter_of(file: c_int) -> Option<sys::Descriptor> {
+fn interpreter_of(file: c_int) -> sys::Result<Option<sys::Descriptor>> {
     // One byte more, which stays zero, ends the path.
     let mut line = [0u8; FIRST_LINE + 1];
+    let Some(start) = place_of_interpreter(file, &mut line) else { return Ok(None) };
+    // SAFETY: a path that ends in a zero byte.
+    unsafe { open_at(libc::AT_FDCWD, line.as_ptr().wrapping_add(start).cast()) }.map(Some)
+}
+
+/// Where its path begins in the first line, which is read to there; the path ends in a zero byte.
+fn place_of_interpreter(file: c_int, line: &mut [u8; FIRST_LINE + 1]) -> Option<usize> {
     let length = sys::read_at(file, line.get_mut(..FIRST_LINE)?, 0).ok()?;
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
     let start = 2 + line.get(..length)?.strip_prefix(b"#!")?.iter().position(|byte| !is_space(byte))?;
     let end = start + line.get(start..)?.iter().position(|byte| is_space(byte) || matches!(byte, b'\n' | 0))?;
     *line.get_mut(end)? = 0;
-    // SAFETY: a path that ends in a zero byte.
-    unsafe { open_at(libc::AT_FDCWD, line.get(start..)?.as_ptr().cast()) }.ok()
+    Some(start)
 }
 
 /// What may be executed and not read is opened for its path alone.
@@ -104,6 +112,8 @@ unsafe fn open(target: Target) -> sys::Result<sys::Descriptor> {
     match target {
         // SAFETY: the kernel refuses what is no address.
         Target::At(folder, path) | Target::AtOrFile(folder, path) => unsafe { open_at(folder, path) },
+        // SAFETY: as above.
+        Target::Spawned(path) => unsafe { open_at(libc::AT_FDCWD, path) },
         Target::Named(name) => {
             // What is longer than a path is looked for by nobody, and not read to its end. SAFETY: execvp(3) takes a C string.
             let end = (0..PATH_MAX).find(|&at| unsafe { *name.add(at) } == 0).ok_or(sys::Error::ENAMETOOLONG)?;
@@ -112,6 +122,12 @@ unsafe fn open(target: Target) -> sys::Result<sys::Descriptor> {
         }
         Target::File(_) => Err(sys::Error::ENOENT),
     }
+}
+
+/// Whether somebody may execute it.
+pub fn is_program(file: c_int) -> bool {
+    sys::file_status(file)
+        .is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFREG && status.st_mode & EXECUTABLE != 0)
 }
 
 /// As execvp(3) looks a name up in PATH.
@@ -145,8 +161,7 @@ fn find(name: &CStr) -> sys::Result<sys::Descriptor> {
             opened => opened?,
         };
         // A folder, or a file that is no program, is passed over.
-        let status = sys::file_status(file.0)?;
-        if status.st_mode & libc::S_IFMT == libc::S_IFREG && status.st_mode & EXECUTABLE != 0 {
+        if is_program(file.0) {
             return Ok(file);
         }
     }
@@ -163,7 +178,7 @@ mod tests {
         // SAFETY: C strings.
         unsafe {
             for target in [Target::At(libc::AT_FDCWD, c"/proc/self/exe".as_ptr()), Target::Named(c"sh".as_ptr())] {
-                assert_eq!(with_program(target, reason_against), Some(None));
+                assert_eq!(with_program(target, reason_against), Ok(None));
             }
         }
     }

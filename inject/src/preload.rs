@@ -91,9 +91,13 @@ unsafe fn is_broken_by_library(target: Target) -> bool {
         Some(why)
     };
     // SAFETY: the caller's promise.
-    let seen = unsafe { executable::with_program(target, reason) };
-    // What nobody can look at may be broken by it.
-    seen.is_none_or(|why| why.is_some_and(Uninjected::is_broken_by_library))
+    match unsafe { executable::with_program(target, reason) } {
+        Ok(why) => why.is_some_and(Uninjected::is_broken_by_library),
+        // Exec does not find it, either, and what it takes of the stack may be too much.
+        Err(sys::Error::ENOENT) => matches!(target, Target::Spawned(_)),
+        // What nobody can look at may be broken by it.
+        Err(_) => true,
+    }
 }
 
 /// Whether the loader will find the library where the program is executed, and if root does that, one of root's: where it lies in

@@ -35,7 +35,8 @@ pub fn library(name: &str, features: &str) -> Result<PathBuf, String> {
         .args(["--profile", "inject", "--features", &format!("preload {features}")])
         .arg("--target-dir")
         .arg(&target)
-        .args(["--", "-C", "force-frame-pointers=yes", "-C", "llvm-args=-inlinehint-threshold=50"])
+        .args(["--", "-C", "force-frame-pointers=yes"])
+        .args(["-C", "llvm-args=-inline-threshold=40 -inlinehint-threshold=40"])
         .output()
         .map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {

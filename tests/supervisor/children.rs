@@ -137,7 +137,7 @@ fn those_that_cannot_be_read_run() {
         true => "setpriv --bounding-set=-dac_override,-dac_read_search sh -c '\"$0\"; exit' \"$0\"",
         false => "\"$0\"",
     };
-    expect(command, &program, "may be executed and not read");
+    expect(command, &program, "it may be executed and not read");
 }
 
 /// Their loader would write to stderr that there is no such library.

@@ -179,6 +179,13 @@ fn programs_that_cannot_be_read_are_not() {
     let finished = finish(command.arg(&program));
     assert_eq!((finished.status.code(), &*finished.stdout), (Some(0), "hello\n"), "{finished:?}");
     assert!(finished.stderr.contains("may be executed and not read"), "{finished:?}");
+    if nix::unistd::getuid().is_root() {
+        // As some systems have sudo.
+        chown(&program, Some(65534), None).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o4111)).unwrap();
+        let finished = finish(&mut command);
+        assert!(finished.stderr.contains("changes its user, group or capabilities"), "{finished:?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use anyhow::Context;
 
 use crate::bench::Bench;
 use crate::configuration::lmdb_reader;
-use crate::measure::Launch;
+use crate::measure::{Launch, Measurement};
 use crate::mount::Slow;
 use crate::statistics::Ratio;
 use crate::storage::Storage;
@@ -26,7 +26,14 @@ const WAYS_WITHOUT: [(&str, u32, u32); 4] =
 pub struct Control {
     launch: Launch,
     what: String,
-    times: Vec<f64>,
+    runs: Vec<Run>,
+}
+
+/// One of them, and the run of ours right after it: seconds, and the share of them that the host took from either.
+struct Run {
+    simple: f64,
+    ours: f64,
+    stolen: f64,
 }
 
 impl Control {
@@ -38,21 +45,34 @@ impl Control {
             let seconds = launch.run_cold(bench, storage)?.seconds;
             eprintln!("filler: {what}: {seconds:.3} s");
             if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
-                best = Some((seconds, Self { launch, what, times: Vec::new() }));
+                best = Some((seconds, Self { launch, what, runs: Vec::new() }));
             }
         }
         best.map(|(_, control)| control).context("there is no way to fill")
     }
 
-    pub fn run(&mut self, bench: &Bench, storage: &Storage) -> anyhow::Result<()> {
-        self.times.push(self.launch.run_cold(bench, storage)?.seconds);
-        Ok(())
+    /// Runs it, and ours after it.
+    pub fn before(
+        &mut self,
+        bench: &Bench,
+        storage: &Storage,
+        ours: impl FnOnce() -> anyhow::Result<Measurement>,
+    ) -> anyhow::Result<Measurement> {
+        let simple = self.launch.run_cold(bench, storage)?;
+        let ours = ours()?;
+        let stolen = simple.stolen.max(ours.stolen);
+        self.runs.push(Run { simple: simple.seconds, ours: ours.seconds, stolen });
+        Ok(ours)
     }
 
-    /// Beside `ours`, each run of which was made right after one of these; all of them would take `limit` seconds at best.
-    pub fn bar(&self, subject: &str, ours: &[f64], limit: f64) -> Option<Bar> {
-        let of_limit = Ratio::of(&self.times, &vec![limit; self.times.len()])?;
-        let of_ours = Ratio::of(ours, &self.times)?;
+    /// Of the `most` runs that were disturbed least; all of them would take `limit` seconds at best.
+    pub fn bar(mut self, subject: &str, most: usize, limit: f64) -> Option<Bar> {
+        self.runs.sort_by(|one, other| one.stolen.total_cmp(&other.stolen));
+        self.runs.truncate(most);
+        let times = |of: fn(&Run) -> f64| self.runs.iter().map(of).collect::<Vec<_>>();
+        let (simple, ours) = (times(|run| run.simple), times(|run| run.ours));
+        let of_limit = Ratio::of(&simple, &vec![limit; simple.len()])?;
+        let of_ours = Ratio::of(&ours, &simple)?;
         let requirement = format!("{subject}: a plain reader beside the best simple filler");
         let measured = format!("{}: {of_limit} of the limit; precache takes {of_ours} of it", self.what);
         Some(Bar::new(requirement, measured, Verdict::NoBar))

@@ -56,14 +56,13 @@ fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> 
     // The slower storage every way reaches.
     let mut control =
         (slow.bandwidth > COMMON_BANDWIDTH).then(|| Control::choose(bench, &storage, slow)).transpose()?;
-    let mut ours = Vec::new();
+    let count = bench.count(bench.settings.repetitions);
+    let ours = || Configuration::PrefetchOn.run(bench, &storage);
     let pairs = Pairs::cold_then_warm(
-        bench.count(bench.settings.repetitions),
-        || {
-            control.as_mut().map_or(Ok(()), |control| control.run(bench, &storage))?;
-            let run = Configuration::PrefetchOn.run(bench, &storage)?;
-            ours.push(run.seconds);
-            Ok(run)
+        count,
+        || match &mut control {
+            Some(control) => control.before(bench, &storage, ours),
+            None => ours(),
         },
         || Configuration::Warm.run(bench, &storage),
     )?;
@@ -72,6 +71,6 @@ fn judge(bench: &Bench, subject: &str, slow: &Slow) -> anyhow::Result<Vec<Bar>> 
     let requirement = format!("{subject}: time <= {BAR} x limit");
     let what = format!("limit ({:.0} MB/s)", limit.bandwidth / 1e6);
     let bar = Bar::of_times(requirement, &pairs.our_times(), (&what, &limits), BAR);
-    let beside = control.and_then(|control| control.bar(subject, &ours, limit.seconds(size, 0.0)));
+    let beside = control.and_then(|control| control.bar(subject, count.most as usize, limit.seconds(size, 0.0)));
     Ok(bar.into_iter().chain(beside).collect())
 }

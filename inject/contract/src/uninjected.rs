@@ -13,7 +13,7 @@ pub enum Uninjected {
     Privileged = 4,
     /// The library is not where the program is executed.
     Unreachable = 5,
-    /// It may be executed, and not read.
+    /// It may be executed and not read, or is known by its path alone.
     Unseen = 6,
 }
 
@@ -52,7 +52,8 @@ impl Uninjected {
                 "the injected library cannot be opened where it runs (another root), or is not root's, who executes it"
             }
             Self::Unseen => {
-                "it may be executed and not read, and nobody can tell whether it would start with the library"
+                "it cannot be looked at (it may be executed and not read, or was opened for its path alone), and nobody can tell \
+                 whether it would start with the library"
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What an ELF file tells about taking a library that is not its own.
 
+use super::is_program;
 use crate::sys;
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, size_of, size_of_val};
@@ -39,7 +40,9 @@ pub fn reason_against(file: c_int) -> Option<Uninjected> {
     const MACHINE: u16 = if cfg!(target_arch = "aarch64") { libc::EM_AARCH64 } else { libc::EM_X86_64 };
     let mut header = room::<libc::Elf64_Ehdr, 1>();
     let Ok(header) = read(file, 0, &mut header) else {
-        return Some(if gains_rights(file) { Uninjected::Privileged } else { Uninjected::Unseen });
+        // What else cannot be read exec refuses.
+        let why = if gains_rights(file) { Uninjected::Privileged } else { Uninjected::Unseen };
+        return is_program(file).then_some(why);
     };
     let header = header.first().filter(|header| header.e_ident.starts_with(b"\x7fELF"))?;
     if header.e_ident[libc::EI_CLASS] != WORDS_OF_64_BITS || header.e_machine != MACHINE {

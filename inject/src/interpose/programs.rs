@@ -159,7 +159,7 @@ macro_rules! with_attributes {
 
 with_attributes! {
     /// posix_spawn(3).
-    fn posix_spawn(path) of Target::At(libc::AT_FDCWD, path);
+    fn posix_spawn(path) of Target::Spawned(path);
     /// posix_spawnp(3).
     fn posix_spawnp(file) of Target::Named(file);
 }

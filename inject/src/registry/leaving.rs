@@ -2,7 +2,7 @@
 
 use super::{Entry, Held, IN_USE, TABLE, brief, note_change};
 use crate::sys;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
 use precache_contract::segment::MAPPINGS;
 
 /// A mapping has left the table. A fault that was on its way then is let through again, however much later its handler runs.
@@ -64,8 +64,12 @@ fn is_leaving(entry: &Entry, start: usize, end: usize) -> bool {
 /// Whether an armed mapping overlaps the range, or one that another thread is taking out of the table.
 #[inline(never)] // One copy is enough for all who ask.
 pub fn overlaps_or_leaving(start: usize, end: usize) -> bool {
-    brief::overlaps(start, end)
-        || ON_THEIR_WAY.load(SeqCst) != 0 && TABLE.iter().any(|entry| is_leaving(entry, start, end))
+    if brief::overlaps(start, end) {
+        return true;
+    }
+    // In this order: what has left there by now is found here.
+    fence(Acquire);
+    ON_THEIR_WAY.load(Relaxed) != 0 && TABLE.iter().any(|entry| is_leaving(entry, start, end))
 }
 
 /// In a forked child: those were the parent's.

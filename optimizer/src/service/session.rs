@@ -40,7 +40,7 @@ impl Session {
         let ledger = Arc::<Ledger>::default();
         if again {
             ledger.note_trouble(
-                "the optimizer died, and another went on: what the first one did is not in the report".into(),
+                "the optimizer died or came up late: what was done before it took over is not in the report".into(),
             );
         }
         if options.populate == Populate::On && !is_populating_known() {

@@ -37,8 +37,18 @@ enum State {
 impl Optimizer {
     pub fn start(options: &RunOptions) -> Result<Self, link::Error> {
         let client = Client::start(options)?;
-        let state = if client.socket().is_some() { State::Running } else { State::Lost };
-        Ok(Self { client, restarts: Restarts::new(Instant::now()), failures: Vec::new(), state })
+        let mut failures = Vec::new();
+        let state = match client.socket() {
+            Some(_) => State::Running,
+            None => {
+                failures.push(format!(
+                    "the program started alone: {}; what it mapped until then stays so",
+                    link::Error::Silent
+                ));
+                State::Lost
+            }
+        };
+        Ok(Self { client, restarts: Restarts::new(Instant::now()), failures, state })
     }
 
     pub fn client(&self) -> &Client {
@@ -59,7 +69,6 @@ impl Optimizer {
         if self.client.is_asked() {
             match self.client.note_answer() {
                 Ok(()) => return,
-                Err(link::Error::HungUp) => {}
                 Err(error) => self.failures.push(format!("nothing was accelerated so far: {error}")),
             }
         }
@@ -100,6 +109,7 @@ impl Optimizer {
     pub fn finish(self) -> Result<SessionReport, String> {
         match self.state {
             State::GivenUp => Err(GivenUp.to_string()),
+            State::Lost if self.client.socket().is_none() => Err("there was no optimizer at the end".into()),
             State::Running | State::Lost => self.client.finish().map_err(|error| error.to_string()),
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use nix::sys::statvfs::{FsFlags, fstatvfs};
@@ -55,7 +55,7 @@ pub fn reason_against(command: &OsStr) -> Option<NotInjected> {
     for _ in 0..DEEPEST {
         let file = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && access(&path, AccessFlags::X_OK).is_ok() => {
-                return Some(NotInjected::Unseen(path));
+                return Some(reason_against_unseen(path));
             }
             opened => opened.ok()?,
         };
@@ -74,6 +74,13 @@ pub fn reason_against(command: &OsStr) -> Option<NotInjected> {
         };
     }
     None
+}
+
+/// What may not be read is looked at from outside.
+fn reason_against_unseen(path: PathBuf) -> NotInjected {
+    let file = File::options().read(true).custom_flags(libc::O_PATH).open(&path);
+    let is_privileged = file.is_ok_and(|file| file.metadata().is_ok_and(|metadata| gains_rights(&file, &metadata)));
+    if is_privileged { NotInjected::Privileged(path) } else { NotInjected::Unseen(path) }
 }
 
 /// The reason against injecting on this kernel at all.

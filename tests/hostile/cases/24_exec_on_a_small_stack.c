@@ -1,4 +1,5 @@
-/* Expected: a handler on an alternate stack of 8 KiB, as crash reporters have it, executes a program; one on 16 KiB executes one
+/* Expected: a handler on an alternate stack of 8 KiB, as crash reporters have it, executes a program, also where one that it
+ * would rather have is not there and there are 300 variables; one on 16 KiB executes one
  * that can have no library, with an environment of 300 variables. */
 #include "hostile.h"
 #include <signal.h>
@@ -23,6 +24,8 @@ static int execute(const char *program, char **words, char **with)
 static void report(int signal)
 {
 	char *words[] = { "echo", "reported", NULL };
+	if (execute("/nowhere/debugger", words, environment) != 9 << 8)
+		_exit(2);
 	_exit(execute("/bin/echo", words, environ) ? 1 : signal);
 }
 
