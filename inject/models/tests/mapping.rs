@@ -3,7 +3,7 @@
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use precache_models::lifecycle::{Lifecycle, Turns};
+use precache_models::lifecycle::{Departures, Lifecycle, Turns};
 use precache_models::{AtomicU32, AtomicU64};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
@@ -23,6 +23,9 @@ struct World {
     lifecycle: Lifecycle,
     /// Where the mapping lies.
     start: AtomicU32,
+    /// As `registry::brief` tells: 0 when it has left.
+    in_brief: AtomicU32,
+    departures: Departures,
     memory: [UnsafeCell<Memory>; 2],
 }
 
@@ -40,7 +43,13 @@ impl World {
         assert!(lifecycle.claim());
         lifecycle.arm();
         lifecycle.release();
-        Arc::new(Self { lifecycle, start: AtomicU32::new(START), memory: Default::default() })
+        Arc::new(Self {
+            lifecycle,
+            start: AtomicU32::new(START),
+            in_brief: AtomicU32::new(1),
+            departures: Departures::new(AtomicU64::new(0)),
+            memory: Default::default(),
+        })
     }
 
     fn covers(&self, address: u32) -> bool {
@@ -76,9 +85,22 @@ impl World {
 
     /// As `arming::let_go` and then the program do it: `part` is unmapped, and used anew.
     fn unmap(&self, part: Range<usize>, waits: Waits) {
+        // `registry::overlaps_or_leaving`.
+        if self.in_brief.load(Relaxed) == 0 && !self.departures.are_any() {
+            return self.reuse_the_address(part);
+        }
         let mine = self.lifecycle.hold() && {
             // The curtain is lifted here.
             let mine = self.lifecycle.mark_leaving();
+            if mine && waits != Waits::Hidden {
+                self.departures.begin(1);
+            }
+            if mine {
+                self.in_brief.store(0, SeqCst);
+            }
+            if mine && waits == Waits::Hidden {
+                self.departures.begin(1);
+            }
             self.lifecycle.release();
             mine
         };
@@ -97,12 +119,14 @@ enum Waits {
     All,
     /// Who takes the mapping out of the table.
     First,
+    /// All, but for who looks when it is gone from where all others look, and is not yet told to be on its way.
+    Hidden,
     None,
 }
 
 impl Waits {
     fn includes(self, is_first: bool) -> bool {
-        self == Self::All || self == Self::First && is_first
+        matches!(self, Self::All | Self::Hidden) || self == Self::First && is_first
     }
 }
 
@@ -195,6 +219,12 @@ fn both_of_two_who_unmap_wait_for_handlers() {
 #[should_panic(expected = "Concurrent read and write accesses")]
 fn who_comes_second_must_wait_too() {
     a_handler_and_two_who_unmap(Waits::First);
+}
+
+#[test]
+#[should_panic(expected = "Concurrent read and write accesses")]
+fn who_comes_second_must_be_told_before() {
+    a_handler_and_two_who_unmap(Waits::Hidden);
 }
 
 fn two_who_change_a_curtain(ask: bool) {

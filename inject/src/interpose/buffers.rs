@@ -302,15 +302,31 @@ unsafe fn copy(
     (remote, remote_count): (*const libc::iovec, c_ulong),
     flags: c_ulong,
 ) -> isize {
-    // SAFETY: the program's own call.
-    let call = move || unsafe { next(process, local, local_count, remote, remote_count, flags) };
-    let buffers = |remote_count| Buffers::lists((local, local_count as usize), (remote, remote_count));
+    let both = Buffers::lists((local, local_count as usize), (remote, remote_count as usize));
     // Nearly always, and whose the other list is need not be asked.
-    if !buffers(remote_count as usize).may_be_armed() && !are_calls_watched() {
-        return call();
+    if !both.may_be_armed() && !are_calls_watched() {
+        // SAFETY: the program's own call.
+        return unsafe { next(process, local, local_count, remote, remote_count, flags) };
     }
-    let is_own = process == crate::sys::process();
-    with(buffers(if is_own { remote_count as usize } else { 0 }), call)
+    // SAFETY: the caller's promise.
+    unsafe { copy_near(next, process, (local, local_count), (remote, remote_count), flags) }
+}
+
+/// # Safety
+/// As above.
+#[cold]
+#[inline(never)] // It must not weigh on the others.
+unsafe fn copy_near(
+    next: ProcessCopy,
+    process: libc::pid_t,
+    (local, local_count): (*const libc::iovec, c_ulong),
+    (remote, remote_count): (*const libc::iovec, c_ulong),
+    flags: c_ulong,
+) -> isize {
+    let own = if process == crate::sys::process() { remote_count as usize } else { 0 };
+    let buffers = Buffers::lists((local, local_count as usize), (remote, own));
+    // SAFETY: the program's own call.
+    with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
 }
 
 macro_rules! process_copy {

@@ -1,15 +1,15 @@
 //! How a mapping leaves the table: before the call that unmaps it, and only when nobody is at work in it any more.
 
+use super::lifecycle::Departures;
 use super::{Entry, Held, IN_USE, TABLE, brief, note_change};
 use crate::sys;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use precache_contract::segment::MAPPINGS;
 
 /// A mapping has left the table. A fault that was on its way then is let through again, however much later its handler runs.
 static HAVE_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// Slots whose mapping is on its way out, a bit for each: mostly none, and then no entry need be looked at.
-static ON_THEIR_WAY: AtomicU64 = AtomicU64::new(0);
+static DEPARTURES: Departures = Departures::new(AtomicU64::new(0));
 
 /// Mappings on their way out, a bit for each slot: no handler begins to work in them any more. The slots are free again when this
 /// drops, which is not to be before [`await_leaving`].
@@ -24,8 +24,7 @@ impl Leaving {
             note_change();
             IN_USE.fetch_sub(1, SeqCst);
             self.0 |= 1 << held.slot;
-            // Before it is gone from where all others look.
-            ON_THEIR_WAY.fetch_or(self.0, SeqCst);
+            DEPARTURES.begin(self.0);
             brief::leave(held.slot);
         }
     }
@@ -43,8 +42,7 @@ impl Leaving {
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        // First: a free place may be another mapping's at once.
-        ON_THEIR_WAY.fetch_and(!self.0, SeqCst);
+        DEPARTURES.end(self.0);
         for entry in self.slots().filter_map(|slot| TABLE.get(slot)) {
             entry.generation.fetch_add(1, Relaxed);
             entry.lifecycle.free();
@@ -64,17 +62,11 @@ fn is_leaving(entry: &Entry, start: usize, end: usize) -> bool {
 /// Whether an armed mapping overlaps the range, or one that another thread is taking out of the table.
 #[inline(never)] // One copy is enough for all who ask.
 pub fn overlaps_or_leaving(start: usize, end: usize) -> bool {
-    if brief::overlaps(start, end) {
-        return true;
-    }
-    // In this order: what has left there by now is found here.
-    fence(Acquire);
-    ON_THEIR_WAY.load(Relaxed) != 0 && TABLE.iter().any(|entry| is_leaving(entry, start, end))
+    brief::overlaps(start, end) || DEPARTURES.are_any() && TABLE.iter().any(|entry| is_leaving(entry, start, end))
 }
 
-/// In a forked child: those were the parent's.
 pub fn reset_after_fork() {
-    ON_THEIR_WAY.store(0, SeqCst);
+    DEPARTURES.reset_after_fork();
 }
 
 /// Waits until no handler is at work in mappings of the range that this thread or another is taking out of the table. Not for

@@ -7,7 +7,7 @@
 //!
 //! `inject/models` runs this file in every order of its steps.
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};
 
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
@@ -96,6 +96,37 @@ impl Lifecycle {
             self.state.store(FREE, SeqCst);
         }
         is_armed
+    }
+}
+
+/// A bit for each place whose mapping is on its way out: mostly none, and then no place need be looked at.
+pub struct Departures(AtomicU64);
+
+impl Departures {
+    /// Zero: nothing leaves.
+    pub const fn new(bits: AtomicU64) -> Self {
+        Self(bits)
+    }
+
+    /// Before the mappings are gone from where all others look.
+    pub fn begin(&self, places: u64) {
+        self.0.fetch_or(places, SeqCst);
+    }
+
+    /// Before the places are free: they may be other mappings' at once.
+    pub fn end(&self, places: u64) {
+        self.0.fetch_and(!places, SeqCst);
+    }
+
+    /// To be asked after it was looked there: what had left by then is found here, or its call is made.
+    pub fn are_any(&self) -> bool {
+        fence(Acquire);
+        self.0.load(Relaxed) != 0
+    }
+
+    /// In a forked child: they were the parent's.
+    pub fn reset_after_fork(&self) {
+        self.0.store(0, SeqCst);
     }
 }
 
