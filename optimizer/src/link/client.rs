@@ -2,7 +2,7 @@
 //! program does not wait for a processor on which the optimizer could answer.
 
 use super::message::{Answer, Request};
-use super::patience::Deadline;
+use super::patience::{Deadline, PATIENCE, PATIENCE_IN_NEED};
 use super::{Error, listen, name, reach, send_by, start};
 use crate::options::RunOptions;
 use crate::report::SessionReport;
@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use nix::unistd::geteuid;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// A session.
 pub struct Client {
@@ -39,7 +40,7 @@ impl Client {
     pub fn start_at(name: String, options: &RunOptions) -> Result<Self, Error> {
         let mut client = Self { line: Line::None, name, session: name::random(), options: options.clone() };
         match client.open(false) {
-            Ok(()) | Err(Error::Silent) => Ok(client),
+            Ok(()) | Err(Error::Silent(_)) => Ok(client),
             Err(why) => Err(why),
         }
     }
@@ -71,13 +72,13 @@ impl Client {
         self.open(true)
     }
 
-    /// Ends the session.
-    pub fn finish(mut self) -> Result<SessionReport, Error> {
-        let deadline = Deadline::from_now();
+    /// Ends the session, and waits for its report so long.
+    pub fn finish(mut self, patience: Duration) -> Result<SessionReport, Error> {
+        let deadline = Deadline::after(patience);
         if self.is_asked() {
             self.hear(deadline)?;
         }
-        let Line::Open(socket) = &self.line else { return Err(Error::Silent) };
+        let Line::Open(socket) = &self.line else { return Err(deadline.missed()) };
         send_by(socket, &Request::Finish, deadline)?;
         match listen(socket, deadline)? {
             Answer::Report(report) => Ok(*report),
@@ -88,40 +89,41 @@ impl Client {
 
     /// Hears what the optimizer has said to what it was asked.
     pub fn note_answer(&mut self) -> Result<(), Error> {
-        self.hear(Deadline::from_now())
+        self.hear(Deadline::after(PATIENCE))
     }
 
     /// Connects and opens the session. An optimizer that ends as idle in just this moment is replaced.
     fn open(&mut self, again: bool) -> Result<(), Error> {
-        let deadline = Deadline::from_now();
         let mut tries = 3;
         loop {
             tries -= 1;
-            match self.ask(again, deadline).and_then(|()| self.hear(deadline)) {
+            match self.ask(again).and_then(|()| self.hear(Deadline::after(PATIENCE))) {
                 Err(Error::HungUp | Error::Socket(Errno::ECONNREFUSED | Errno::EPIPE | Errno::ECONNRESET))
                     if tries > 0 => {}
                 // It has been asked, and answers when it gets a processor.
-                Err(Error::Silent) if self.is_asked() => return Ok(()),
+                Err(Error::Silent(_)) if self.is_asked() => return Ok(()),
                 other => return other,
             }
         }
     }
 
-    fn ask(&mut self, again: bool, deadline: Deadline) -> Result<(), Error> {
+    fn ask(&mut self, again: bool) -> Result<(), Error> {
         self.line = Line::None;
-        let socket = match reach(&self.name, deadline) {
+        let socket = match reach(&self.name, Deadline::after(PATIENCE)) {
             Err(Error::Socket(Errno::ECONNREFUSED)) => {
+                // One that died is looked for again, if its successor is not there in time.
+                let deadline = Deadline::after(if again { PATIENCE } else { PATIENCE_IN_NEED });
                 start::optimizer(&self.name, deadline).map_err(|error| match error.kind() {
-                    ErrorKind::TimedOut => Error::Silent,
+                    ErrorKind::TimedOut => deadline.missed(),
                     _ => Error::Start(error),
                 })?;
-                reach(&self.name, deadline)?
+                reach(&self.name, Deadline::after(PATIENCE))?
             }
             other => other?,
         };
         let version = precache_contract::VERSION;
         let request = Request::Open { version, session: self.session, options: self.options.clone(), again };
-        send_by(&socket, &request, deadline)?;
+        send_by(&socket, &request, Deadline::after(PATIENCE))?;
         self.line = Line::Asked(socket);
         Ok(())
     }

@@ -9,10 +9,10 @@ mod patience;
 mod start;
 
 pub use self::client::Client;
-pub use self::patience::PATIENCE_UNHINDERED;
+pub use self::patience::{PATIENCE, PATIENCE_IN_NEED, PATIENCE_UNHINDERED};
 
 use self::message::Answer;
-use self::patience::{Deadline, PATIENCE};
+use self::patience::Deadline;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, getsockopt, recv, send, setsockopt, socket,
@@ -42,9 +42,9 @@ pub enum Error {
     )]
     Busy { pid: i32, worked: Duration },
     #[error(
-        "the optimizer does not answer within {PATIENCE:?}: the machine is too busy; look for a process called \"precache service\""
+        "the optimizer does not answer within {0:?}: the machine is too busy; look for a process called \"precache service\""
     )]
-    Silent,
+    Silent(Duration),
     #[error(
         "too many wait for the optimizer: it is stopped, or the machine too busy; look for a process called \"precache service\""
     )]
@@ -79,7 +79,7 @@ fn reach(name: &str, deadline: Deadline) -> Result<OwnedFd, Error> {
 
 /// Sends one message, in as many datagrams as it takes.
 pub fn tell<T: serde::Serialize>(socket: &impl AsFd, what: &T) -> Result<(), Error> {
-    send_by(socket, what, Deadline::from_now())
+    send_by(socket, what, Deadline::after(PATIENCE))
 }
 
 fn send_by<T: serde::Serialize>(socket: &impl AsFd, what: &T, deadline: Deadline) -> Result<(), Error> {

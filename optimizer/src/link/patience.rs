@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 /// How long one that waits for a processor may take: who starts a program, or waits for its end, is held up by less than a second.
 pub const PATIENCE: Duration = Duration::from_millis(900);
 
+/// How long a report that was asked for may take: without it, who asked has waited for the program in vain. And how long a service
+/// may take to come up for the first program of all: without it, what that maps first is never served.
+pub const PATIENCE_IN_NEED: Duration = Duration::from_secs(5);
+
 /// How long in all it may stand still, or its first thread, the one that answers, work.
 pub const PATIENCE_UNHINDERED: Duration = Duration::from_millis(760);
 
@@ -19,16 +23,24 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// When it has taken too long.
 #[derive(Clone, Copy)]
-pub struct Deadline(Instant);
+pub struct Deadline {
+    patience: Duration,
+    end: Instant,
+}
 
 impl Deadline {
-    pub fn from_now() -> Self {
-        Self(Instant::now() + PATIENCE)
+    pub fn after(patience: Duration) -> Self {
+        Self { patience, end: Instant::now() + patience }
     }
 
     /// What is left until then.
     pub fn left(self) -> Duration {
-        self.0.saturating_duration_since(Instant::now())
+        self.end.saturating_duration_since(Instant::now())
+    }
+
+    /// It has come, and nothing is known of the other side but that.
+    pub fn missed(self) -> Error {
+        Error::Silent(self.patience)
     }
 }
 
@@ -66,7 +78,7 @@ fn wait(socket: &impl AsFd, what: PollFlags, deadline: Deadline) -> Result<(), E
         if deadline.left() < Duration::from_millis(1) {
             // To look at it takes its time, too.
             let is_known = peer.is_some() && still >= PATIENCE_UNHINDERED / 2;
-            return Err(if is_known { reason(socket, peer, still, worked) } else { Error::Silent });
+            return Err(if is_known { reason(socket, peer, still, worked) } else { deadline.missed() });
         }
     }
 }

@@ -90,7 +90,8 @@ pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
     if let Some(Injection { optimizer, .. }) = injection {
         report.optimizer_restarts = optimizer.restarts();
         reasons.extend(optimizer.failures().iter().map(|why| said(options, why)));
-        match optimizer.finish() {
+        let patience = if destination.is_some() { link::PATIENCE_IN_NEED } else { link::PATIENCE };
+        match optimizer.finish(patience) {
             Ok(session) => {
                 reasons.extend(session.shortcomings());
                 reasons.extend(outcome::crash_in_handler(end, program_id, &session).map(|line| said(options, line)));

@@ -43,7 +43,7 @@ impl Optimizer {
             None => {
                 failures.push(format!(
                     "the program started alone: {}; what it mapped until then stays so",
-                    link::Error::Silent
+                    link::Error::Silent(link::PATIENCE_IN_NEED)
                 ));
                 State::Lost
             }
@@ -105,12 +105,12 @@ impl Optimizer {
         &self.failures
     }
 
-    /// What the session came to, or why that is not known.
-    pub fn finish(self) -> Result<SessionReport, String> {
+    /// What the session came to, or why that is not known within this time.
+    pub fn finish(self, patience: Duration) -> Result<SessionReport, String> {
         match self.state {
             State::GivenUp => Err(GivenUp.to_string()),
             State::Lost if self.client.socket().is_none() => Err("there was no optimizer at the end".into()),
-            State::Running | State::Lost => self.client.finish().map_err(|error| error.to_string()),
+            State::Running | State::Lost => self.client.finish(patience).map_err(|error| error.to_string()),
         }
     }
 }
