@@ -75,9 +75,7 @@ impl Client {
     /// Ends the session, and waits for its report so long.
     pub fn finish(mut self, patience: Duration) -> Result<SessionReport, Error> {
         let deadline = Deadline::after(patience);
-        if self.is_asked() {
-            self.hear(deadline)?;
-        }
+        self.hear(deadline)?;
         let Line::Open(socket) = &self.line else { return Err(deadline.missed()) };
         send_by(socket, &Request::Finish, deadline)?;
         match listen(socket, deadline)? {
@@ -129,16 +127,15 @@ impl Client {
     }
 
     fn hear(&mut self, deadline: Deadline) -> Result<(), Error> {
-        let (Line::Asked(socket) | Line::Open(socket)) = &self.line else { return Err(Error::HungUp) };
+        let Line::Asked(socket) = &self.line else { return Ok(()) };
         match listen(socket, deadline)? {
             Answer::Opened => {}
             Answer::Refused { why } => return Err(Error::Refused(why)),
             Answer::Report(_) => return Err(Error::HungUp),
         }
-        self.line = match std::mem::replace(&mut self.line, Line::None) {
-            Line::Asked(socket) => Line::Open(socket),
-            other => other,
-        };
+        if let Line::Asked(socket) = std::mem::replace(&mut self.line, Line::None) {
+            self.line = Line::Open(socket);
+        }
         Ok(())
     }
 }

@@ -77,9 +77,9 @@ fn reach(name: &str, deadline: Deadline) -> Result<OwnedFd, Error> {
     Ok(socket)
 }
 
-/// Sends one message, in as many datagrams as it takes.
+/// Sends one message, in as many datagrams as it takes: a report is long, and who asked for it may be slow to read it.
 pub fn tell<T: serde::Serialize>(socket: &impl AsFd, what: &T) -> Result<(), Error> {
-    send_by(socket, what, Deadline::after(PATIENCE))
+    send_by(socket, what, Deadline::after(PATIENCE_IN_NEED))
 }
 
 fn send_by<T: serde::Serialize>(socket: &impl AsFd, what: &T, deadline: Deadline) -> Result<(), Error> {

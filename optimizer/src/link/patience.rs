@@ -1,4 +1,4 @@
-//! Waiting for the other side, for less than a second, and what is said of one that does not answer.
+//! Waiting for the other side, in need alone for more than a second, and what is said of one that does not answer.
 
 use super::Error;
 use nix::errno::Errno;
