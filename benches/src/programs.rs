@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,12 +115,20 @@ impl Programs {
                 setpriv
             }
         };
+        command.args(words).env("HOME", &self.home).env("XDG_CACHE_HOME", self.caches()).env_remove("XDG_RUNTIME_DIR");
         command
-            .args(words)
-            .env("HOME", &self.home)
-            .env("XDG_CACHE_HOME", self.home.join(".cache"))
-            .env_remove("XDG_RUNTIME_DIR");
-        command
+    }
+
+    /// Has the next run unpack the injected library again: into other pages of memory.
+    pub fn forget_library(&self) -> io::Result<()> {
+        match fs::remove_dir_all(self.caches().join("precache")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn caches(&self) -> PathBuf {
+        self.home.join(".cache")
     }
 
     /// The optimizers that run now: processes of our program as `precache service`.

@@ -2,6 +2,7 @@
 
 use crate::buffers::{Buffers, STRING_MAX};
 use crate::curtain::Action;
+use crate::doing::Doing;
 use crate::fork_gate::Shut;
 use crate::handler::{self, disposition};
 use crate::mapped::{Candidate, Mapped};
@@ -10,6 +11,7 @@ use crate::pins::{self, Frame, Pin, WholePin};
 use crate::registry::{self, Description, Leaving};
 use crate::settings;
 use crate::{advice, handover, parts, past_libc, protect, sys};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering::*, fence};
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
@@ -227,8 +229,12 @@ pub struct ForCall {
 #[cold]
 #[inline(never)] // One copy is enough for all who call this.
 pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
-    let (mut low, mut high) = (usize::MAX, 0);
-    buffers.each_armed(&mut |start, end| (low, high) = (low.min(start), high.max(end)));
+    let extent = Cell::new((usize::MAX, 0));
+    buffers.each_armed(Doing::by(&|(start, end)| {
+        let (low, high) = extent.get();
+        extent.set((low.min(start), high.max(end)));
+    }));
+    let (low, high) = extent.get();
     if low >= high || cfg!(feature = "sabotage-buffers-stay-closed") {
         return None;
     }
@@ -241,14 +247,14 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
     if pin.is_of_everything() {
         count_all_pinned();
     }
-    let mut opened = false;
+    let opened = Cell::new(false);
     // One by one: a list is not looked at while all signals are blocked, for it need not be there.
-    buffers.each_armed(&mut |start, end| {
+    buffers.each_armed(Doing::by(&|(start, end)| {
         let _quiet = sys::Quiet::begin();
         settle_inheritance();
-        opened |= handler::hit_for_call(start, end);
-    });
-    Some(ForCall { _pin: pin, opened })
+        opened.set(opened.get() | handler::hit_for_call(start, end));
+    }));
+    Some(ForCall { _pin: pin, opened: opened.get() })
 }
 
 /// Before a call of libc that touches its buffers itself and then hands them to the kernel: what is hit from here on

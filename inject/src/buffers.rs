@@ -1,7 +1,9 @@
 //! Memory that a system call is given: to be read, or to be filled.
 
+use crate::doing::Doing;
 use crate::handler::disposition;
 use crate::{peek, registry};
+use core::cell::Cell;
 use core::ffi::{c_char, c_uint, c_void};
 use core::mem::offset_of;
 use precache_contract::PAGE;
@@ -111,7 +113,7 @@ impl Buffers {
         match self.0 {
             Kind::One(address, length) => may_be_armed(address, length),
             Kind::List(list, count) => may_list_be_armed(list, count),
-            Kind::Lists([one, other]) => may_list_be_armed(one.0, one.1) || may_list_be_armed(other.0, other.1),
+            Kind::Lists([own, other]) => may_lists_be_armed(own, other),
             Kind::From(address, _) => may_be_armed(address, 1),
             Kind::Words(_) if cfg!(feature = "sabotage-words-not-looked-at") => false,
             // SAFETY: the promise that they were made with.
@@ -122,22 +124,22 @@ impl Buffers {
     }
 
     fn is_any_armed(self) -> bool {
-        let mut is_armed = false;
-        self.each_armed(&mut |_, _| is_armed = true);
-        is_armed
+        let is_armed = Cell::new(false);
+        self.each_armed(Doing::by(&|_| is_armed.set(true)));
+        is_armed.get()
     }
 
     /// Calls `visit` with start and end of each that may lie in an armed mapping.
     #[inline(never)] // One copy is enough for all who ask.
-    pub fn each_armed(self, visit: &mut dyn FnMut(usize, usize)) {
+    pub fn each_armed(self, visit: Doing<(usize, usize), ()>) {
         // Of `most` bytes, if one of the first `length` may.
-        let mut look = |address: *const c_void, length: usize, most: usize| {
+        let look = |address: *const c_void, length: usize, most: usize| {
             let (start, end) = range(address, length);
             if start < end && registry::overlaps(start, end) {
-                visit(start, start.saturating_add(most));
+                visit.with((start, start.saturating_add(most)));
             }
         };
-        let mut one = |address: *const c_void, length: usize| look(address, length, length);
+        let one = |address: *const c_void, length: usize| look(address, length, length);
         match self.0 {
             Kind::One(address, length) => look(address, length, length),
             Kind::From(address, most) => look(address, 1, most),
@@ -149,11 +151,11 @@ impl Buffers {
                 let string = |index| peek::word(list.wrapping_add(index).addr());
                 (0..count).map_while(string).for_each(|string| look(string as *const c_void, 1, STRING_MAX));
             }
-            Kind::List(list, count) => each_of_list(list, count, &mut one),
-            Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &mut one)),
+            Kind::List(list, count) => each_of_list(list, count, &one),
+            Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &one)),
             Kind::Messages(messages, count) => (0..count)
                 .map_while(|index| header_of(messages.wrapping_add(index).cast()))
-                .for_each(|header| header.each(&mut one)),
+                .for_each(|header| header.each(&one)),
         }
     }
 }
@@ -175,7 +177,7 @@ pub fn is_nothing_closed() -> bool {
     registry::is_empty() || !disposition::is_in_place()
 }
 
-// Nearly every list and message goes through this or `may_messages_be_armed`, so what these are given goes in registers: a kind
+// Nearly every list and message goes through this or one of the next two, so what these are given goes in registers: a kind
 // of buffers that is looked up in memory takes longer than the look itself.
 #[inline(never)] // One copy is enough for all who ask.
 fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
@@ -192,29 +194,74 @@ fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
         && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
 }
 
-/// Whether all that several messages point to lies together where nothing is armed, as what one loop has filled in mostly does:
-/// from the lowest of it to the highest it is one range. Where that is not so, or not to be told, each is looked at.
+#[inline(never)] // As above.
+fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iovec, usize)) -> bool {
+    if is_nothing_closed() {
+        return false;
+    }
+    (Extent::of_list(own).overlaps_armed() || Extent::of_list(other).overlaps_armed())
+        && is_any_part_armed(Buffers(Kind::Lists([own, other])))
+}
+
+/// Whether all that several messages point to lies together where nothing is armed, as what one loop has filled in mostly does.
+/// Where that is not so, or not to be told, each is looked at.
 #[inline(always)]
 fn lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
-    let (mut lowest, mut highest) = (usize::MAX, 0);
+    let mut all = Extent::NONE;
     let end = messages.wrapping_add(count);
     let mut message = messages;
     while message != end {
         let Some(header) = header_of(message.cast()) else { break };
-        if header.name.0.addr() | header.control.0.addr() != 0 {
-            for (address, length) in [header.name, header.control] {
-                let (start, end) = range(address, length);
-                // From one byte before: null is no place at all, and counts as the highest.
-                (lowest, highest) = (lowest.min(start.wrapping_sub(1)), highest.max(end));
-            }
+        // Null is no place at all.
+        if !header.name.0.is_null() {
+            all.add(header.name.0, header.name.1);
         }
-        for (address, length) in parts_of(header.parts.0, header.parts.1) {
-            let (start, end) = range(address, length);
-            (lowest, highest) = (lowest.min(start), highest.max(end));
+        if !header.control.0.is_null() {
+            all.add(header.control.0, header.control.1);
         }
+        all.add_list(header.parts);
         message = message.wrapping_add(1);
     }
-    !registry::overlaps(lowest, highest)
+    // Few are looked at here: a call takes as long as all of this.
+    if registry::are_few() {
+        !registry::could_overlap(all.lowest, all.highest) || !registry::is_among_few(all.lowest, all.highest)
+    } else {
+        !all.overlaps_armed()
+    }
+}
+
+/// Several buffers as one: from the lowest of them to the highest.
+struct Extent {
+    lowest: usize,
+    highest: usize,
+}
+
+impl Extent {
+    const NONE: Self = Self { lowest: usize::MAX, highest: 0 };
+
+    #[inline(always)]
+    fn add(&mut self, address: *const c_void, length: usize) {
+        let (start, end) = range(address, length);
+        (self.lowest, self.highest) = (self.lowest.min(start), self.highest.max(end));
+    }
+
+    #[inline(always)]
+    fn of_list(list: (*const libc::iovec, usize)) -> Self {
+        let mut all = Self::NONE;
+        all.add_list(list);
+        all
+    }
+
+    #[inline(always)]
+    fn add_list(&mut self, (list, count): (*const libc::iovec, usize)) {
+        parts_of(list, count).for_each(|(address, length)| self.add(address, length));
+    }
+
+    /// Whether something armed lies between, if not in one of them.
+    #[inline(always)]
+    fn overlaps_armed(&self) -> bool {
+        registry::overlaps(self.lowest, self.highest)
+    }
 }
 
 #[inline(never)] // What few messages need must not weigh on the others.
@@ -227,7 +274,7 @@ fn range(address: *const c_void, length: usize) -> (usize, usize) {
     (address as usize, (address as usize).saturating_add(length))
 }
 
-fn each_of_list(list: *const libc::iovec, count: usize, visit: &mut impl FnMut(*const c_void, usize)) {
+fn each_of_list(list: *const libc::iovec, count: usize, visit: &impl Fn(*const c_void, usize)) {
     parts_of(list, count).for_each(|(address, length)| visit(address, length));
 }
 
@@ -257,7 +304,7 @@ impl Header {
         is_near || !registry::are_few() && registry::could_overlap(lowest, highest)
     }
 
-    fn each(self, visit: &mut impl FnMut(*const c_void, usize)) {
+    fn each(self, visit: &impl Fn(*const c_void, usize)) {
         visit(self.name.0, self.name.1);
         visit(self.control.0, self.control.1);
         each_of_list(self.parts.0, self.parts.1, visit);

@@ -12,7 +12,7 @@ use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
 use crate::next::Next;
 use crate::{interpose, next_of, registry};
-use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::mem;
 use core::ptr::NonNull;
 
@@ -286,58 +286,39 @@ buffer_list! {
     fn vmsplice(usize, flags: c_uint; 0);
 }
 
-type ProcessCopy =
-    unsafe extern "C" fn(libc::pid_t, *const libc::iovec, c_ulong, *const libc::iovec, c_ulong, c_ulong) -> isize;
-
 /// Copies between this process and another, or itself: `process` is asked for its own part alone, but what it names of
 /// this process is open too.
-///
-/// # Safety
-/// As for process_vm_readv(2).
-#[inline(never)] // One copy is enough for both.
-unsafe fn copy(
-    next: ProcessCopy,
-    process: libc::pid_t,
-    (local, local_count): (*const libc::iovec, c_ulong),
-    (remote, remote_count): (*const libc::iovec, c_ulong),
-    flags: c_ulong,
-) -> isize {
-    let both = Buffers::lists((local, local_count as usize), (remote, remote_count as usize));
-    // Nearly always, and whose the other list is need not be asked.
-    if !both.may_be_armed() && !are_calls_watched() {
-        // SAFETY: the program's own call.
-        return unsafe { next(process, local, local_count, remote, remote_count, flags) };
-    }
-    // SAFETY: the caller's promise.
-    unsafe { copy_near(next, process, (local, local_count), (remote, remote_count), flags) }
-}
-
-/// # Safety
-/// As above.
 #[cold]
 #[inline(never)] // It must not weigh on the others.
-unsafe fn copy_near(
-    next: ProcessCopy,
-    process: libc::pid_t,
-    (local, local_count): (*const libc::iovec, c_ulong),
-    (remote, remote_count): (*const libc::iovec, c_ulong),
-    flags: c_ulong,
-) -> isize {
-    let own = if process == crate::sys::process() { remote_count as usize } else { 0 };
-    let buffers = Buffers::lists((local, local_count as usize), (remote, own));
+fn copy_near([process, local, local_count, remote, remote_count, flags]: [usize; 6], next: &Next) -> isize {
+    let Some(next) = next.address() else { return -1 };
+    // SAFETY: as in `transfer`.
+    let next = unsafe { mem::transmute::<NonNull<c_void>, Call>(next) };
+    let own = if process as libc::pid_t == crate::sys::process() { remote_count } else { 0 };
+    let buffers = Buffers::lists((local as *const libc::iovec, local_count), (remote as *const libc::iovec, own));
     // SAFETY: the program's own call.
     with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
 }
 
 macro_rules! process_copy {
     ($($(#[$doc:meta])* fn $name:ident;)*) => {$(
-        interpose! {
-            $(#[$doc])*
-            fn $name(process: libc::pid_t, local: *const libc::iovec, local_count: c_ulong, remote: *const libc::iovec,
-                remote_count: c_ulong, flags: c_ulong) -> isize; missing -1; |next| {
-                // SAFETY: the program's own call.
-                unsafe { copy(next, process, (local, local_count), (remote, remote_count), flags) }
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(
+            process: usize, local: *const libc::iovec, local_count: usize, remote: *const libc::iovec, remote_count: usize, flags: usize,
+        ) -> isize {
+            next_of!($name);
+            // Whose the other list is need not be asked where nothing of it is armed.
+            let is_armed = Buffers::lists((local, local_count), (remote, remote_count)).may_be_armed();
+            if !is_armed && !are_calls_watched() && let Some(next) = NEXT.known() {
+                type Own = unsafe extern "C" fn(usize, *const libc::iovec, usize, *const libc::iovec, usize, usize) -> isize;
+                // SAFETY: the next function of this name takes these words; the program's own call.
+                return unsafe { mem::transmute::<NonNull<c_void>, Own>(next)(process, local, local_count, remote, remote_count, flags) };
             }
+            copy_near([process, local.addr(), local_count, remote.addr(), remote_count, flags], &NEXT)
         }
     )*};
 }

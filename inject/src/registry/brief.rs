@@ -101,19 +101,20 @@ pub fn could_any_lie_in([one, two, three, four, five]: [usize; 5]) -> bool {
 }
 
 /// Whether none of these addresses lies in anything armed, where that can be told at once: of few mappings, and of no more than two
-/// addresses that could.
+/// addresses that could. Written out, as [`is_among_few`].
 #[inline(always)]
-pub fn lie_between_few(addresses: [usize; 5]) -> bool {
+pub fn lie_between_few([one, two, three, four, five]: [usize; 5]) -> bool {
     let lowest = LOWEST.load(Relaxed);
     let length = HIGHEST.load(Relaxed).wrapping_sub(lowest);
-    let (mut first, mut last, mut could) = (0, 0, 0);
-    for address in addresses {
+    let look = |(first, last, count): (usize, usize, usize), address: usize| {
         if address.wrapping_sub(lowest) < length {
-            first = if could == 0 { address } else { first };
-            (last, could) = (address, could + 1);
+            (first.min(address), last.max(address), count + 1)
+        } else {
+            (first, last, count)
         }
-    }
-    could <= 2 && are_few() && !is_in_few(first) && !is_in_few(last)
+    };
+    let (first, last, count) = look(look(look(look(look((usize::MAX, 0, 0), one), two), three), four), five);
+    count <= 2 && are_few() && !is_in_few(first) && (first == last || !is_in_few(last))
 }
 
 /// Whether the address lies in one of the first mappings.
