@@ -11,7 +11,7 @@ use nix::unistd::User;
 use procfs::process::Process;
 
 /// Everything that another user must be able to run.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "precache-run",
     "precache",
     "slowfs",
@@ -19,6 +19,7 @@ const NAMES: [&str; 9] = [
     "lmdb-reader",
     "map-reader",
     "vast-reader",
+    "ahead-reader",
     "cost-reader",
     "filler",
 ];

@@ -1,13 +1,16 @@
 //! With `--populate`, a reader of warm data is faster than the page cache is without it.
 
+use anyhow::Context;
+
 use super::{Case, remote_ssd};
 use crate::bench::Bench;
 use crate::configuration::lmdb_reader;
 use crate::data;
-use crate::measure::Launch;
+use crate::measure::{Launch, Measurement};
 use crate::pairs::Pairs;
+use crate::statistics::Ratio;
 use crate::storage::Storage;
-use crate::verdict::Bar;
+use crate::verdict::{Bar, Verdict};
 
 /// Times as fast.
 const FASTER: f64 = 1.3;
@@ -31,5 +34,28 @@ fn judge(bench: &Bench, subject: &str) -> anyhow::Result<Vec<Bar>> {
         || ours.run_warm(bench, &storage),
         || reader.run_warm(bench, &storage),
     )?;
-    Ok(Bar::of_times(subject, &pairs.our_times(), ("plain", &pairs.their_times()), 1.0 / FASTER).into_iter().collect())
+    let time = Bar::of_times(subject, &pairs.our_times(), ("plain", &pairs.their_times()), 1.0 / FASTER);
+    Ok(time.into_iter().chain([probe(bench, &storage)?]).collect())
+}
+
+/// What mapping ahead can gain here at all: by a reader that does so itself, a piece at a time, and by one that finds everything mapped.
+fn probe(bench: &Bench, storage: &Storage) -> anyhow::Result<Bar> {
+    let reader = Launch::new(vec![bench.programs.path("ahead-reader").into(), storage.file().into()]);
+    let mut runs = Vec::new();
+    for _ in bench.count(2 * bench.settings.repetitions).pairs() {
+        runs.push(reader.run_warm(bench, storage)?);
+    }
+    let seconds = |name: &str| {
+        let of = |run: &Measurement| run.field(name).and_then(|text| text.parse().ok());
+        runs.iter().map(of).collect::<Option<Vec<f64>>>().with_context(|| format!("ahead-reader tells no {name}"))
+    };
+    let plain = seconds("plain")?;
+    let measured = ["ahead-256K", "ahead-2048K", "ahead-32768K", "mapped"].into_iter().map(|name| {
+        let faster = Ratio::of(&plain, &seconds(name)?).context("it did not run")?;
+        Ok(format!("{name} {faster}"))
+    });
+    let measured = measured.collect::<anyhow::Result<Vec<_>>>()?.join(", ");
+    let requirement =
+        "a reader that maps pieces ahead by its own calls, and one that finds all mapped: times as fast as plain";
+    Ok(Bar::new(requirement, measured, Verdict::NoBar))
 }
