@@ -5,7 +5,7 @@ PROFILE := release
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: build demo test test-machine soak soak-rounds soak-operations sabotage miri bench fuzz tools-demo tools-test tools-machine tools-bench tools-miri
+.PHONY: build demo test test-machine soak soak-rounds soak-operations sabotage miri arm64 bench fuzz tools-demo tools-test tools-machine tools-bench tools-miri
 
 build: tools-build
 	cargo build --$(PROFILE) --package precache --package precache-demos --package precache-benches
@@ -59,6 +59,12 @@ MIRI = PROPTEST_CASES=$(CASES) MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly
 miri: tools-miri
 	$(MIRI) --package precache-contract
 	$(MIRI) --package precache-inject -- --skip curtain::
+
+# The library compiles for arm64, on which it has not been run.
+arm64: tools-build
+	rustup target add aarch64-unknown-linux-gnu
+	RUSTFLAGS=-Dwarnings cargo build --package precache-inject --features preload --profile inject \
+		--target aarch64-unknown-linux-gnu
 
 # Coverage-guided, SECONDS for each target: what reads files that others made, and what other processes send.
 SECONDS := 60

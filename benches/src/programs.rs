@@ -120,10 +120,11 @@ impl Programs {
         command
     }
 
-    /// Has the next run unpack the injected library again: into other pages of memory.
-    pub fn forget_library(&self) -> io::Result<()> {
-        match fs::remove_dir_all(self.caches().join("precache")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+    /// Has the next run unpack the injected library again: into other pages of memory, for the most part.
+    pub fn forget_library(&self) -> Result<(), ProgramError> {
+        let folder = self.caches().join("precache");
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ProgramError::Unprepared(folder, error)),
             _ => Ok(()),
         }
     }

@@ -153,9 +153,12 @@ impl Buffers {
             }
             Kind::List(list, count) => each_of_list(list, count, &one),
             Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &one)),
-            Kind::Messages(messages, count) => (0..count)
-                .map_while(|index| header_of(messages.wrapping_add(index).cast()))
-                .for_each(|header| header.each(&one)),
+            Kind::Messages(messages, count) => {
+                one(messages.cast(), array(count));
+                (0..count)
+                    .map_while(|index| header_of(messages.wrapping_add(index).cast()))
+                    .for_each(|header| header.each(&one));
+            }
         }
     }
 }
@@ -190,7 +193,8 @@ fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
         return false;
     }
     let headers = (0..count).map_while(|index| header_of(messages.wrapping_add(index).cast()));
-    headers.fold(false, |could, header| could | header.could_be_armed())
+    // The kernel writes there how much it has sent or received.
+    headers.fold(may_be_armed(messages.cast(), array(count)), |could, header| could | header.could_be_armed())
         && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
 }
 
@@ -203,22 +207,24 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
         && is_any_part_armed(Buffers(Kind::Lists([own, other])))
 }
 
+/// Bytes of an array of so many messages, as far as it is looked after: a program may say that it is longer than it is.
+#[inline(always)]
+fn array(count: usize) -> usize {
+    count.min(LONGEST) * size_of::<libc::mmsghdr>()
+}
+
 /// Whether all that several messages point to lies together where nothing is armed, as what one loop has filled in mostly does.
 /// Where that is not so, or not to be told, each is looked at.
 #[inline(always)]
 fn lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
     let mut all = Extent::NONE;
+    all.add(messages.cast(), array(count));
     let end = messages.wrapping_add(count);
     let mut message = messages;
     while message != end {
         let Some(header) = header_of(message.cast()) else { break };
-        // Null is no place at all.
-        if !header.name.0.is_null() {
-            all.add(header.name.0, header.name.1);
-        }
-        if !header.control.0.is_null() {
-            all.add(header.control.0, header.control.1);
-        }
+        all.add(header.name.0, header.name.1);
+        all.add(header.control.0, header.control.1);
         all.add_list(header.parts);
         message = message.wrapping_add(1);
     }
@@ -239,10 +245,13 @@ struct Extent {
 impl Extent {
     const NONE: Self = Self { lowest: usize::MAX, highest: 0 };
 
+    /// Null is no place at all.
     #[inline(always)]
     fn add(&mut self, address: *const c_void, length: usize) {
-        let (start, end) = range(address, length);
-        (self.lowest, self.highest) = (self.lowest.min(start), self.highest.max(end));
+        if !address.is_null() {
+            let (start, end) = range(address, length);
+            (self.lowest, self.highest) = (self.lowest.min(start), self.highest.max(end));
+        }
     }
 
     #[inline(always)]

@@ -62,7 +62,7 @@ impl Words {
     }
 }
 
-/// The six words that a `msghdr` begins with: all but its flags.
+/// The six words that a `msghdr` begins with: all but its flags, which are to be there too.
 ///
 /// # Safety
 /// As [`pair`].
@@ -157,7 +157,8 @@ mod machine {
                     "mov {c}, [{at} + 16]",
                     "mov {d}, [{at} + 24]",
                     "mov {e}, [{at} + 32]",
-                    "mov {f}, [{at} + 40]"
+                    "mov {f}, [{at} + 40]",
+                    "mov rdx, [{at} + 48]"
                 ],
                 at = in(reg) address, a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d, e = out(reg) e,
                 f = out(reg) f, out("rax") is_lacking, out("rdx") _,
@@ -196,17 +197,22 @@ mod machine {
 /// Elsewhere the kernel is always asked: whether the first and the last byte can be read.
 #[cfg(not(target_arch = "x86_64"))]
 mod machine {
+    use crate::arming::prepare_for_call;
+    use crate::buffers::Buffers;
     use crate::sys;
     use core::ffi::c_void;
 
     const LACKING: (usize, usize) = (usize::MAX, usize::MAX);
 
     fn is_there(address: usize, length: usize) -> bool {
-        sys::can_access(address, false) && sys::can_access(address.wrapping_add(length - 1), false)
+        let can_read =
+            || [address, address.wrapping_add(length - 1)].into_iter().all(|byte| sys::can_access(byte, false));
+        // What is closed the kernel does not find either: it is hit, as by a load of the program's.
+        can_read() || prepare_for_call(&Buffers::one(address as *const c_void, length)).is_some() && can_read()
     }
 
     pub unsafe fn load_message(address: usize) -> ([usize; 6], usize) {
-        if !is_there(address, size_of::<[usize; 6]>()) {
+        if !is_there(address, size_of::<libc::msghdr>()) {
             return ([0; 6], usize::MAX);
         }
         // SAFETY: it can be read.

@@ -3,6 +3,7 @@
 
 use core::ffi::{CStr, c_char};
 #[cfg(feature = "preload")]
+#[cfg(target_arch = "x86_64")]
 use core::{ffi::c_void, ptr::NonNull};
 
 #[cfg(feature = "preload")]
@@ -110,7 +111,8 @@ impl Symbols {
         unsafe { Self::of((&raw const BEGIN).addr(), &raw const DYNAMIC) }
     }
 
-    /// The function that we export under this name, which has this hash.
+    /// The function that we export under this name, which has this hash: for `interpose::libraries`.
+    #[cfg(target_arch = "x86_64")]
     pub fn function(&self, name: &CStr, hash: u32) -> Option<NonNull<c_void>> {
         let symbol = self.symbol(name, hash)?;
         NonNull::new((&raw const BEGIN).addr().wrapping_add(symbol.st_value as usize) as *mut c_void)

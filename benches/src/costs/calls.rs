@@ -30,7 +30,7 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
     let (mut pairs, mut wrapped) = (Vec::new(), Vec::new());
     for number in 0..PAIRS {
         // Which lines of the processor's caches the library shares with the kernel decides over some 10 ns of long calls (open(2)),
-        // and follows from where its file lies in memory: for each pair elsewhere.
+        // and follows from where its file lies in memory: for each pair it is unpacked anew.
         bench.programs.forget_library()?;
         // Who goes first changes from pair to pair.
         let before = if number.is_multiple_of(2) { Some(measure_alone()?) } else { None };

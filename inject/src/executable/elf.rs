@@ -62,7 +62,7 @@ pub fn reason_against(file: c_int) -> Option<Uninjected> {
     if is_foreign(file, loader.p_offset) {
         return Some(Uninjected::OtherLibc);
     }
-    any_name(file, names?.names(segments)?, &has_runtime).then_some(Uninjected::Sanitizer)
+    any_name(file, names?.names(segments)?, has_runtime).then_some(Uninjected::Sanitizer)
 }
 
 /// Whether exec makes the process more than its caller, or another: the loader trusts no environment then (ld.so(8)).
@@ -94,7 +94,7 @@ fn is_foreign(file: c_int, offset: u64) -> bool {
     // SAFETY: a path that ends in a zero byte. What cannot be opened exec refuses.
     let Ok(loader) = (unsafe { sys::open_to_look(libc::AT_FDCWD, buffer.as_ptr().cast(), 0) }) else { return false };
     names_of(loader.0).is_some_and(|names| {
-        !any_name(loader.0, names, &|piece| piece.windows(VERSION.len()).any(|part| part == VERSION))
+        !any_name(loader.0, names, |piece| piece.windows(VERSION.len()).any(|part| part == VERSION))
     })
 }
 
@@ -157,7 +157,7 @@ impl Dynamic {
 
 /// Whether a piece of the names, from this offset on and so long, has what is looked for.
 #[inline(never)] // Its buffer must not weigh on the stacks of others.
-fn any_name(file: c_int, (start, length): (u64, u64), is_there: &dyn Fn(&[u8]) -> bool) -> bool {
+fn any_name(file: c_int, (start, length): (u64, u64), is_there: fn(&[u8]) -> bool) -> bool {
     /// The longest name looked for, with what is before and after.
     const OVERLAP: usize = 32;
     let mut buffer = [0u8; 1024];
@@ -169,13 +169,10 @@ fn any_name(file: c_int, (start, length): (u64, u64), is_there: &dyn Fn(&[u8]) -
         if is_there(piece.get(..got).unwrap_or_default()) {
             return true;
         }
-        at += if got > OVERLAP { got - OVERLAP } else { got } as u64;
-        if got < wanted {
+        if got < wanted || got <= OVERLAP {
             break;
         }
-        if got <= OVERLAP {
-            break;
-        }
+        at += (got - OVERLAP) as u64;
     }
     false
 }

@@ -11,7 +11,7 @@ use crate::buffers::Buffers;
 use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
 use crate::next::Next;
-use crate::{interpose, next_of, registry};
+use crate::{interpose, next_of, registry, sys};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::mem;
 use core::ptr::NonNull;
@@ -286,16 +286,22 @@ buffer_list! {
     fn vmsplice(usize, flags: c_uint; 0);
 }
 
-/// Copies between this process and another, or itself: `process` is asked for its own part alone, but what it names of
-/// this process is open too.
+/// How many buffers of the other list are ours, of a copy between this process and another, or itself: another's lie elsewhere,
+/// whatever is here at their addresses.
+#[inline(never)] // One copy is enough for all who ask.
+pub fn ours_of(process: c_int, own: (*const libc::iovec, usize), other: (*const libc::iovec, usize)) -> usize {
+    if !Buffers::lists(own, other).may_be_armed() || sys::is_own(process) { other.1 } else { 0 }
+}
+
+/// Copies between this process and another, or itself.
 #[cold]
 #[inline(never)] // It must not weigh on the others.
 fn copy_near([process, local, local_count, remote, remote_count, flags]: [usize; 6], next: &Next) -> isize {
     let Some(next) = next.address() else { return -1 };
     // SAFETY: as in `transfer`.
     let next = unsafe { mem::transmute::<NonNull<c_void>, Call>(next) };
-    let own = if process as libc::pid_t == crate::sys::process() { remote_count } else { 0 };
-    let buffers = Buffers::lists((local as *const libc::iovec, local_count), (remote as *const libc::iovec, own));
+    let (own, other) = ((local as *const libc::iovec, local_count), (remote as *const libc::iovec, remote_count));
+    let buffers = Buffers::lists(own, (other.0, ours_of(process as c_int, own, other)));
     // SAFETY: the program's own call.
     with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
 }

@@ -104,16 +104,7 @@ pub fn remap(address: usize, [length, new_length, flags, to]: [usize; 4], call: 
 }
 
 /// madvise(2) and its kin: 0, or it has failed.
-#[inline(always)]
-pub fn advise(address: *const c_void, length: usize, number: c_int, call: impl Fn() -> c_int + Copy) -> c_int {
-    let (start, end) = (address as usize, (address as usize).saturating_add(length));
-    let concerns_us =
-        registry::could_overlap(start, end) && (is_changing(number) || registry::does_overlap_inline(start, end));
-    if concerns_us { advise_armed(start, end, number, Doing::by(&move |()| call())) } else { call() }
-}
-
-/// madvise(2) by number, which is rarer: the look that others share will do.
-pub fn advise_by_number(address: *const c_void, length: usize, number: c_int, call: Doing<(), c_int>) -> c_int {
+pub fn advise(address: *const c_void, length: usize, number: c_int, call: Doing<(), c_int>) -> c_int {
     let (start, end) = (address as usize, (address as usize).saturating_add(length));
     let concerns_us = registry::could_overlap(start, end) && (is_changing(number) || registry::overlaps(start, end));
     if concerns_us { advise_armed(start, end, number, call) } else { call.with(()) }
@@ -208,22 +199,6 @@ interpose! {
     }
 }
 
-interpose! {
-    /// madvise(2).
-    fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        advise(address, length, advice, move || unsafe { next(address, length, advice) })
-    }
-}
-
-interpose! {
-    /// posix_madvise(3): an error number, or 0. Its numbers are those of madvise(2), as far as they are of interest here.
-    fn posix_madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int; missing libc::ENOSYS; |next| {
-        // SAFETY: the program's own call.
-        advise(address, length, advice, move || unsafe { next(address, length, advice) })
-    }
-}
-
 /// A function of at most five words: an unused register does no harm.
 type Five = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> isize;
 
@@ -271,6 +246,23 @@ makes! {
     make fn advise_another(|[.., advice, _], call| advise_process(advice as c_int, call));
 }
 
+/// The same for advice: what is not of what is armed, nor changes anything, is left by a jump.
+extern "C" fn advise_range(a: usize, b: usize, c: usize, d: usize, e: usize, next: &Next) -> isize {
+    let end = a.saturating_add(b);
+    let concerns_us =
+        registry::could_overlap(a, end) && (is_changing(c as c_int) || registry::does_overlap_inline(a, end));
+    if !concerns_us && let Some(next) = next.known() {
+        // SAFETY: as said.
+        let next = unsafe { mem::transmute::<NonNull<c_void>, Five>(next) };
+        // SAFETY: the program's own call.
+        return unsafe { next(a, b, c, d, e) };
+    }
+    make([a, b, c, d, e], next, |[address, length, number, ..], call| {
+        let call = |()| call.with(()) as c_int;
+        advise(address as *const c_void, length, number as c_int, Doing::by(&call)) as isize
+    })
+}
+
 /// Calls made so: two instructions each (`by_words`).
 macro_rules! changing {
     ($($(#[$doc:meta])* fn $name:ident($($type:ty),*) -> $result:ty, by $makes:ident;)*) => {$(
@@ -307,6 +299,10 @@ changing! {
     fn mlock2(*const c_void, usize, c_uint) -> c_int, by change_range;
     /// mlockall(2).
     fn mlockall(c_int) -> c_int, by change_whole;
+    /// madvise(2).
+    fn madvise(*mut c_void, usize, c_int) -> c_int, by advise_range;
+    /// posix_madvise(3): an error number, or 0. Its numbers are those of madvise(2), as far as they are of interest here.
+    fn posix_madvise(*mut c_void, usize, c_int) -> c_int, by advise_range;
     /// shmat(2).
     fn shmat(c_int, *const c_void, c_int) -> *mut c_void, by attach_range;
     /// process_madvise(2).

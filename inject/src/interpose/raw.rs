@@ -3,9 +3,9 @@
 //! nothing were in between.
 
 use super::advice::{advise_file, read_ahead};
-use super::buffers::with;
+use super::buffers::{ours_of, with};
 use super::limits::{before_limit, forbids_calls};
-use super::memory::{Change, advise_by_number, advise_process, attach, change, change_all, map, remap};
+use super::memory::{Change, advise, advise_process, attach, change, change_all, map, remap};
 use super::programs::execute_target;
 use super::signals::numbers::{self, is_about_signals};
 use super::signals::stacks::look_at_stack;
@@ -235,8 +235,8 @@ fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
         libc::SYS_sendmmsg => Buffers::sent_messages(b as *const libc::mmsghdr, c as c_uint),
         libc::SYS_recvmmsg => Buffers::messages(b as *const libc::mmsghdr, c as c_uint),
         libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
-            let own = if a as c_int == crate::sys::process() { e as usize } else { 0 };
-            Buffers::lists((b as *const libc::iovec, c as usize), (d as *const libc::iovec, own))
+            let (own, other) = ((b as *const libc::iovec, c as usize), (d as *const libc::iovec, e as usize));
+            Buffers::lists(own, (other.0, ours_of(a as c_int, own, other)))
         }
         _ => return None,
     })
@@ -289,7 +289,7 @@ unsafe extern "C" fn concerned(
             | libc::SYS_remap_file_pages => change(Change::Other, address, length, call),
             libc::SYS_mlockall => change_all(call),
             libc::SYS_madvise => {
-                advise_by_number(address, length, c as c_int, Doing::by(&move |()| call.with(()) as c_int)) as isize
+                advise(address, length, c as c_int, Doing::by(&move |()| call.with(()) as c_int)) as isize
             }
             libc::SYS_process_madvise => advise_process(d as c_int, call),
             libc::SYS_shmat => attach(b as *const c_void, c as c_int, call),

@@ -133,3 +133,26 @@ pub fn slots_in(start: usize, end: usize) -> impl Iterator<Item = usize> {
     let overlaps = move |[armed, until]: &[AtomicUsize; 2]| armed.load(Relaxed) < end && start < until.load(Relaxed);
     used().iter().enumerate().filter(move |(_, span)| overlaps(span)).map(|(slot, _)| slot)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_to_lie_between_does() {
+        let armed = [0x10000..0x20000, 0x40000..0x50000];
+        for (slot, span) in armed.iter().enumerate() {
+            enter(slot, span.start, span.end);
+        }
+        const PLACES: [usize; 7] = [0, 0xffff, 0x1ffff, 0x20000, 0x3ffff, 0x40000, usize::MAX];
+        for number in 0..PLACES.len().pow(5) {
+            let addresses = core::array::from_fn(|word| PLACES[number / PLACES.len().pow(word as u32) % PLACES.len()]);
+            let count = |is_there: &dyn Fn(&usize) -> bool| addresses.iter().filter(|at| is_there(at)).count();
+            let (near, within) =
+                (count(&|at| (0x10000..0x50000).contains(at)), count(&|at| armed.iter().any(|span| span.contains(at))));
+            assert_eq!(lie_between_few(addresses), near <= 2 && within == 0, "{addresses:x?}");
+            assert_eq!(could_any_lie_in(addresses), near > 0, "{addresses:x?}");
+        }
+        (0..armed.len()).for_each(leave);
+    }
+}

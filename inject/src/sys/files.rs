@@ -66,9 +66,14 @@ pub fn file_status(descriptor: c_int) -> Result<libc::stat> {
 /// The same of the file at a path, relative to `folder` as in openat(2).
 pub fn status_at(folder: c_int, path: &core::ffi::CStr) -> Result<libc::stat> {
     let mut status = MaybeUninit::<libc::stat>::uninit();
+    // The same call has two names (syscalls(2)).
+    #[cfg(not(target_arch = "x86_64"))]
+    use Sysno::fstatat as newfstatat;
+    #[cfg(target_arch = "x86_64")]
+    use Sysno::newfstatat;
     // SAFETY: a C string, and a structure that the kernel fills in on success.
     unsafe {
-        syscall!(Sysno::newfstatat, folder, path.as_ptr(), status.as_mut_ptr(), 0)?;
+        syscall!(newfstatat, folder, path.as_ptr(), status.as_mut_ptr(), 0)?;
         Ok(status.assume_init())
     }
 }

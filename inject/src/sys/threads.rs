@@ -86,6 +86,13 @@ pub fn process() -> i32 {
     unsafe { syscall!(Sysno::getpid) }.unwrap_or(0) as i32
 }
 
+/// Whether a call that takes a process means this one: it takes the number of any thread for that of its process
+/// (`find_get_task_by_vpid`).
+pub fn is_own(number: i32) -> bool {
+    // SAFETY: nothing is sent, and a thread of another process is not found (tgkill(2)).
+    unsafe { syscall!(Sysno::tgkill, process(), number, 0) }.is_ok()
+}
+
 pub fn parent() -> i32 {
     // SAFETY: cannot fail (getppid(2)).
     unsafe { syscall!(Sysno::getppid) }.unwrap_or(0) as i32
