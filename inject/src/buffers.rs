@@ -207,10 +207,12 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
         && is_any_part_armed(Buffers(Kind::Lists([own, other])))
 }
 
-/// Bytes of an array of so many messages, as far as it is looked after: a program may say that it is longer than it is.
+/// Bytes of an array of so many messages, to where the kernel writes of the last one how long it is, as far as it is looked after:
+/// a program may say that it is longer than it is. Of a message alone these are four too many.
 #[inline(always)]
 fn array(count: usize) -> usize {
-    count.min(LONGEST) * size_of::<libc::mmsghdr>()
+    const LAST: usize = offset_of!(libc::mmsghdr, msg_len) + size_of::<c_uint>();
+    (count.min(LONGEST) * size_of::<libc::mmsghdr>()).saturating_sub(size_of::<libc::mmsghdr>() - LAST)
 }
 
 /// Whether all that several messages point to lies together where nothing is armed, as what one loop has filled in mostly does.

@@ -62,7 +62,7 @@ impl Words {
     }
 }
 
-/// The six words that a `msghdr` begins with: all but its flags, which are to be there too.
+/// The six words that a `msghdr` begins with: all but its flags.
 ///
 /// # Safety
 /// As [`pair`].
@@ -157,8 +157,7 @@ mod machine {
                     "mov {c}, [{at} + 16]",
                     "mov {d}, [{at} + 24]",
                     "mov {e}, [{at} + 32]",
-                    "mov {f}, [{at} + 40]",
-                    "mov rdx, [{at} + 48]"
+                    "mov {f}, [{at} + 40]"
                 ],
                 at = in(reg) address, a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d, e = out(reg) e,
                 f = out(reg) f, out("rax") is_lacking, out("rdx") _,
@@ -212,7 +211,7 @@ mod machine {
     }
 
     pub unsafe fn load_message(address: usize) -> ([usize; 6], usize) {
-        if !is_there(address, size_of::<libc::msghdr>()) {
+        if !is_there(address, size_of::<[usize; 6]>()) {
             return ([0; 6], usize::MAX);
         }
         // SAFETY: it can be read.

@@ -301,7 +301,7 @@ changing! {
     fn mlockall(c_int) -> c_int, by change_whole;
     /// madvise(2).
     fn madvise(*mut c_void, usize, c_int) -> c_int, by advise_range;
-    /// posix_madvise(3): an error number, or 0. Its numbers are those of madvise(2), as far as they are of interest here.
+    /// posix_madvise(3): an error number, or 0; every libc has it. Its numbers are those of madvise(2), as far as they are of interest here.
     fn posix_madvise(*mut c_void, usize, c_int) -> c_int, by advise_range;
     /// shmat(2).
     fn shmat(c_int, *const c_void, c_int) -> *mut c_void, by attach_range;

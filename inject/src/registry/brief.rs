@@ -145,7 +145,8 @@ mod tests {
             enter(slot, span.start, span.end);
         }
         const PLACES: [usize; 7] = [0, 0xffff, 0x1ffff, 0x20000, 0x3ffff, 0x40000, usize::MAX];
-        for number in 0..PLACES.len().pow(5) {
+        // Miri is slow: a part of them, spread over all.
+        for number in (0..PLACES.len().pow(5)).step_by(if cfg!(miri) { 101 } else { 1 }) {
             let addresses = core::array::from_fn(|word| PLACES[number / PLACES.len().pow(word as u32) % PLACES.len()]);
             let count = |is_there: &dyn Fn(&usize) -> bool| addresses.iter().filter(|at| is_there(at)).count();
             let (near, within) =

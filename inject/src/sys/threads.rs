@@ -86,11 +86,13 @@ pub fn process() -> i32 {
     unsafe { syscall!(Sysno::getpid) }.unwrap_or(0) as i32
 }
 
-/// Whether a call that takes a process means this one: it takes the number of any thread for that of its process
-/// (`find_get_task_by_vpid`).
+/// Whether this is a number of this process: its own, or that of one of its threads, which process_vm_readv(2) takes for it
+/// (`find_get_task_by_vpid`). A refusal comes after the look whose thread it is (`do_send_specific`).
 pub fn is_own(number: i32) -> bool {
-    // SAFETY: nothing is sent, and a thread of another process is not found (tgkill(2)).
-    unsafe { syscall!(Sysno::tgkill, process(), number, 0) }.is_ok()
+    let process = process();
+    // SAFETY: nothing is sent (tgkill(2)).
+    let found = || unsafe { syscall!(Sysno::tgkill, process, number, 0) };
+    number == process || !matches!(found(), Err(Errno::ESRCH | Errno::EINVAL))
 }
 
 pub fn parent() -> i32 {

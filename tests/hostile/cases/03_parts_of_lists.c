@@ -89,26 +89,29 @@ static void *in_a_thread(void *own)
 	return own;
 }
 
-/* All but the flags, or but the length, lies in one page; these lie in the next, which nobody has accessed. */
-static void across_pages(unsigned char *own, bool several)
+/* All of one message, or of the last of two, but what the kernel reads or writes last lies in one page; that lies in the next,
+ * which nobody has accessed. */
+static void across_pages(unsigned char *own, int count)
 {
 	int pair[2];
 	char byte = 'b';
 	struct iovec part = { &byte, 1 };
 	struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
-	size_t before = several ? offsetof(struct mmsghdr, msg_len) : offsetof(struct msghdr, msg_flags);
+	struct mmsghdr messages[2] = { { .msg_hdr = header }, { .msg_hdr = header } };
+	size_t before = count ? (count - 1) * sizeof *messages + offsetof(struct mmsghdr, msg_len) : offsetof(struct msghdr, msg_flags);
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair))
 		fail("socketpair");
 	for (position = PAGE; position + PAGE < file_length; position += PAGE) {
 		struct mmsghdr *place = (struct mmsghdr *)(own + position - before);
-		memcpy(place, &header, before);
-		if (several)
-			expect("sendmmsg", sendmmsg(pair[0], place, 1, 0), 1);
+		memcpy(place, messages, before);
+		if (count)
+			expect("sendmmsg", sendmmsg(pair[0], place, count, 0), count);
 		else
 			expect("sendmsg", sendmsg(pair[0], &place->msg_hdr, 0), 1);
-		if (several && place->msg_len != 1)
-			printf("sendmmsg at %zu: %u bytes\n", position, place->msg_len);
-		expect("recv", recv(pair[1], &byte, 1, 0), 1);
+		if (count && place[count - 1].msg_len != 1)
+			printf("sendmmsg at %zu: %u bytes\n", position, place[count - 1].msg_len);
+		for (int i = 0; i < (count ? count : 1); i++)
+			expect("recv", recv(pair[1], &byte, 1, 0), 1);
 		expect("nothing left", recv(pair[1], &byte, 1, 0), -1);
 	}
 	close(pair[0]), close(pair[1]);
@@ -133,12 +136,11 @@ int main(int count, char **arguments)
 			wherever(heap);
 		free(heap);
 	}
-	munmap(own, file_length);
-	own = mmap(NULL, file_length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_descriptor, 0);
-	across_pages(own, false);
-	munmap(own, file_length);
-	own = mmap(NULL, file_length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_descriptor, 0);
-	across_pages(own, true);
+	for (int messages = 0; messages <= 2; messages++) {
+		munmap(own, file_length);
+		own = mmap(NULL, file_length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_descriptor, 0);
+		across_pages(own, messages);
+	}
 	puts("done");
 	return 0;
 }
