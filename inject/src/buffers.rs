@@ -154,7 +154,8 @@ impl Buffers {
             Kind::List(list, count) => each_of_list(list, count, &one),
             Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &one)),
             Kind::Messages(messages, count) => {
-                one(messages.cast(), array(count));
+                let last = last_length(messages, count);
+                one(last.0, last.1);
                 (0..count)
                     .map_while(|index| header_of(messages.wrapping_add(index).cast()))
                     .for_each(|header| header.each(&one));
@@ -189,13 +190,16 @@ fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
 
 #[inline(never)] // As above.
 fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
-    if is_nothing_closed() || count > 1 && lie_elsewhere(messages, count) {
+    if is_nothing_closed() {
+        return false;
+    }
+    let last = last_length(messages, count);
+    if count > 1 && lie_elsewhere(messages, count) && !may_be_armed(last.0, last.1) {
         return false;
     }
     let headers = (0..count).map_while(|index| header_of(messages.wrapping_add(index).cast()));
-    // The kernel writes there how much it has sent or received.
-    headers.fold(may_be_armed(messages.cast(), array(count)), |could, header| could | header.could_be_armed())
-        && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
+    let could = headers.fold(false, |could, header| could | header.could_be_armed());
+    (could || may_be_armed(last.0, last.1)) && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
 }
 
 #[inline(never)] // As above.
@@ -207,12 +211,12 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
         && is_any_part_armed(Buffers(Kind::Lists([own, other])))
 }
 
-/// Bytes of an array of so many messages, to where the kernel writes of the last one how long it is, as far as it is looked after:
-/// a program may say that it is longer than it is. Of a message alone these are four too many.
+/// Where the kernel writes how long the last of so many messages is. All else of them is opened by the look at them, or lies in one page
+/// with that; of a message alone it is what comes after it.
 #[inline(always)]
-fn array(count: usize) -> usize {
-    const LAST: usize = offset_of!(libc::mmsghdr, msg_len) + size_of::<c_uint>();
-    (count.min(LONGEST) * size_of::<libc::mmsghdr>()).saturating_sub(size_of::<libc::mmsghdr>() - LAST)
+fn last_length(messages: *const libc::mmsghdr, count: usize) -> (*const c_void, usize) {
+    const BEFORE_END: usize = size_of::<libc::mmsghdr>() - offset_of!(libc::mmsghdr, msg_len);
+    (messages.wrapping_add(count).wrapping_byte_sub(BEFORE_END).cast(), size_of::<c_uint>())
 }
 
 /// Whether all that several messages point to lies together where nothing is armed, as what one loop has filled in mostly does.
@@ -220,22 +224,25 @@ fn array(count: usize) -> usize {
 #[inline(always)]
 fn lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
     let mut all = Extent::NONE;
-    all.add(messages.cast(), array(count));
     let end = messages.wrapping_add(count);
     let mut message = messages;
     while message != end {
         let Some(header) = header_of(message.cast()) else { break };
-        all.add(header.name.0, header.name.1);
-        all.add(header.control.0, header.control.1);
+        // Null is no place at all.
+        if !header.name.0.is_null() {
+            all.add(header.name.0, header.name.1);
+        }
+        if !header.control.0.is_null() {
+            all.add(header.control.0, header.control.1);
+        }
         all.add_list(header.parts);
         message = message.wrapping_add(1);
     }
-    // Few are looked at here: a call takes as long as all of this.
-    if registry::are_few() {
-        !registry::could_overlap(all.lowest, all.highest) || !registry::is_among_few(all.lowest, all.highest)
-    } else {
-        !all.overlaps_armed()
-    }
+    let is_one_between = || {
+        // Few are looked at here: a call takes as long as all of this.
+        if registry::are_few() { !registry::is_among_few(all.lowest, all.highest) } else { !all.overlaps_armed() }
+    };
+    !registry::could_overlap(all.lowest, all.highest) || is_one_between()
 }
 
 /// Several buffers as one: from the lowest of them to the highest.
@@ -247,13 +254,10 @@ struct Extent {
 impl Extent {
     const NONE: Self = Self { lowest: usize::MAX, highest: 0 };
 
-    /// Null is no place at all.
     #[inline(always)]
     fn add(&mut self, address: *const c_void, length: usize) {
-        if !address.is_null() {
-            let (start, end) = range(address, length);
-            (self.lowest, self.highest) = (self.lowest.min(start), self.highest.max(end));
-        }
+        let (start, end) = range(address, length);
+        (self.lowest, self.highest) = (self.lowest.min(start), self.highest.max(end));
     }
 
     #[inline(always)]
