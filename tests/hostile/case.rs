@@ -1,7 +1,8 @@
 //! One case: built, run in every way, compared.
 
 use crate::header::Header;
-use crate::run::{Run, Way, run};
+use crate::run::{Left, Run, Way, run};
+use precache_contract::segment::Refusal;
 use precache_tests::methods::{MPROTECT, must_be_in_use};
 use precache_tests::programs::compile;
 use precache_tests::runs::Report;
@@ -18,6 +19,9 @@ const MIB: usize = 64;
 
 /// Many checkpoints in that.
 const SPACING: [&str; 2] = ["--distance=1M", "--size=8M"];
+
+/// Runs in one way, if the optimizer is without a processor in all but the last.
+const TURNS: u32 = 3;
 
 /// The exit status of a case that says what this machine lacks for it.
 const LACKING: i32 = 77;
@@ -59,22 +63,43 @@ pub fn must_not_notice(source: &Path) -> Result<(), String> {
         if !runs {
             continue;
         }
-        let Some(Run { left, report, hit, served }) = in_way(way)? else { continue };
-        if left != native {
-            return Err(format!("{way:?} is noticed.\nnatively: {native}\n{way:?}: {left}\n{:#}", report.0));
-        }
-        // A trap that was not hit tests nothing.
-        if let Some(hit) = hit.filter(|hit| header.no_trap != (*hit == 0)) {
-            return Err(format!("{way:?}: {hit} checkpoints were hit: {:#}", report.0));
-        }
-        if complete {
-            check_method(&header, way, &report)
-                .and_then(|()| check_report(&header, &report))
-                .and_then(|()| check_served(&served, &report))
-                .map_err(|what| format!("{way:?}: {what}: {:#}", report.0))?;
+        for turn in 1.. {
+            let Some(run) = in_way(way)? else { break };
+            match check(&header, way, complete, &native, &run) {
+                Err(_) if turn < TURNS && run.left == native && was_without_optimizer(&run.report) => {}
+                outcome => {
+                    outcome?;
+                    break;
+                }
+            }
         }
     }
     Ok(())
+}
+
+/// What a run in this way must have left and have met.
+fn check(header: &Header, way: Way, complete: bool, native: &Left, run: &Run) -> Result<(), String> {
+    let Run { left, report, hit, served } = run;
+    if left != native {
+        return Err(format!("{way:?} is noticed.\nnatively: {native}\n{way:?}: {left}\n{:#}", report.0));
+    }
+    // A trap that was not hit tests nothing.
+    if let Some(hit) = hit.filter(|hit| header.no_trap != (*hit == 0)) {
+        return Err(format!("{way:?}: {hit} checkpoints were hit: {:#}", report.0));
+    }
+    if complete {
+        check_method(header, way, report)
+            .and_then(|()| check_report(header, report))
+            .and_then(|()| check_served(served, report))
+            .map_err(|what| format!("{way:?}: {what}: {:#}", report.0))?;
+    }
+    Ok(())
+}
+
+/// Whether everything was opened since the optimizer got no processor in time, beside so many other tests: then what was to be met may
+/// not have been, and the run says nothing of it.
+fn was_without_optimizer(report: &Report) -> bool {
+    report.text().contains(Refusal::OptimizerStalled.explain())
 }
 
 /// Pages were protected as this way demands.
