@@ -11,6 +11,9 @@ use precache_contract::PAGE;
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
 const LONGEST: usize = 1024;
 
+/// The longest address that the kernel takes or gives (`move_addr_to_kernel` in net/socket.c).
+const LONGEST_NAME: usize = size_of::<libc::sockaddr_storage>();
+
 /// The longest path, in bytes, with its end.
 pub const PATH_MAX: usize = libc::PATH_MAX as usize;
 
@@ -139,7 +142,7 @@ impl Buffers {
                 visit.with((start, start.saturating_add(most)));
             }
         };
-        let one = |address: *const c_void, length: usize| look(address, length, length);
+        let one = |(address, length): (*const c_void, usize)| look(address, length, length);
         match self.0 {
             Kind::One(address, length) => look(address, length, length),
             Kind::From(address, most) => look(address, 1, most),
@@ -151,11 +154,10 @@ impl Buffers {
                 let string = |index| peek::word(list.wrapping_add(index).addr());
                 (0..count).map_while(string).for_each(|string| look(string as *const c_void, 1, STRING_MAX));
             }
-            Kind::List(list, count) => each_of_list(list, count, &one),
-            Kind::Lists(lists) => lists.iter().for_each(|&(list, count)| each_of_list(list, count, &one)),
+            Kind::List(list, count) => each_of_list((list, count), &one),
+            Kind::Lists(lists) => lists.iter().for_each(|&list| each_of_list(list, &one)),
             Kind::Messages(messages, count) => {
-                let last = last_length(messages, count);
-                one(last.0, last.1);
+                one(place_of_messages(messages, count));
                 (0..count)
                     .map_while(|index| header_of(messages.wrapping_add(index).cast()))
                     .for_each(|header| header.each(&one));
@@ -185,7 +187,8 @@ pub fn is_nothing_closed() -> bool {
 // of buffers that is looked up in memory takes longer than the look itself.
 #[inline(never)] // One copy is enough for all who ask.
 fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
-    !is_nothing_closed() && parts_of(list, count).any(|(address, length)| may_be_armed(address, length))
+    let may_be = |(address, length)| may_be_armed(address, length);
+    !is_nothing_closed() && (may_be(place_of((list, count))) || parts_of(list, count).any(may_be))
 }
 
 #[inline(never)] // As above.
@@ -193,13 +196,13 @@ fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
     if is_nothing_closed() {
         return false;
     }
-    let last = last_length(messages, count);
-    if count > 1 && lie_elsewhere(messages, count) && !may_be_armed(last.0, last.1) {
+    if count > 1 && lie_elsewhere(messages, count) {
         return false;
     }
+    let place = place_of_messages(messages, count);
     let headers = (0..count).map_while(|index| header_of(messages.wrapping_add(index).cast()));
     let could = headers.fold(false, |could, header| could | header.could_be_armed());
-    (could || may_be_armed(last.0, last.1)) && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
+    (could || may_be_armed(place.0, place.1)) && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
 }
 
 #[inline(never)] // As above.
@@ -211,53 +214,77 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
         && is_any_part_armed(Buffers(Kind::Lists([own, other])))
 }
 
-/// Where the kernel writes how long the last of so many messages is. All else of them is opened by the look at them, or lies in one page
-/// with that; of a message alone it is what comes after it.
+// What the kernel reads to find the buffers, and writes besides them, may be armed as well, where the program has a private mapping of
+// its own. The look at it opens it, and another thread's trip may close it again: it is kept open, too.
+
+/// Where a list lies; nowhere if the kernel refuses it for its length.
 #[inline(always)]
-fn last_length(messages: *const libc::mmsghdr, count: usize) -> (*const c_void, usize) {
-    const BEFORE_END: usize = size_of::<libc::mmsghdr>() - offset_of!(libc::mmsghdr, msg_len);
-    (messages.wrapping_add(count).wrapping_byte_sub(BEFORE_END).cast(), size_of::<c_uint>())
+fn place_of((list, count): (*const libc::iovec, usize)) -> (*const c_void, usize) {
+    (list.cast(), if count > LONGEST { 0 } else { count * size_of::<libc::iovec>() })
 }
 
-/// Whether all that several messages point to lies together where nothing is armed, as what one loop has filled in mostly does.
-/// Where that is not so, or not to be told, each is looked at.
+/// Where so many messages lie, with the length that the kernel writes to each. Of one alone it is what comes after it.
+#[inline(always)]
+fn place_of_messages(messages: *const libc::mmsghdr, count: usize) -> (*const c_void, usize) {
+    (messages.cast(), count * size_of::<libc::mmsghdr>())
+}
+
+/// Whether several messages and their lists lie together where nothing is armed, and so does all that they point to, as what one loop
+/// has filled in mostly does. Where that is not so, or not to be told, each is looked at. A message takes as long as its instructions
+/// are many: nothing is compared before the end.
 #[inline(always)]
 fn lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
-    let mut all = Extent::NONE;
     let end = messages.wrapping_add(count);
+    let (mut apart, mut all) = (messages.addr() ^ end.addr(), Extent { length: LONGEST_NAME, ..Extent::NONE });
     let mut message = messages;
     while message != end {
         let Some(header) = header_of(message.cast()) else { break };
-        // Null is no place at all.
-        if !header.name.0.is_null() {
-            all.add(header.name.0, header.name.1);
-        }
-        if !header.control.0.is_null() {
-            all.add(header.control.0, header.control.1);
-        }
+        apart |= header.parts.0.addr() ^ end.addr();
+        all.add_behind((header.name.0, 0));
+        all.add_behind(header.control);
         all.add_list(header.parts);
         message = message.wrapping_add(1);
     }
+    let (start, last) = all.range();
     let is_one_between = || {
         // Few are looked at here: a call takes as long as all of this.
-        if registry::are_few() { !registry::is_among_few(all.lowest, all.highest) } else { !all.overlaps_armed() }
+        if registry::are_few() { !registry::is_among_few(start, last) } else { !registry::overlaps(start, last) }
     };
-    !registry::could_overlap(all.lowest, all.highest) || is_one_between()
+    (!registry::could_overlap(start, last) || is_one_between()) && {
+        // What follows the first bit in which a list's address differs may be anything.
+        let apart = usize::MAX.checked_shr(apart.leading_zeros()).unwrap_or(0);
+        let longest = LONGEST * size_of::<libc::iovec>();
+        !registry::overlaps(end.addr() & !apart, (end.addr() | apart).saturating_add(longest))
+    }
 }
 
-/// Several buffers as one: from the lowest of them to the highest.
+/// Several buffers as one, which begins where the first of them does or before, and ends behind them: of what lies close together that
+/// is about their lowest address and their highest. Each comes in without a comparison.
 struct Extent {
-    lowest: usize,
-    highest: usize,
+    /// The bits that all of the buffers' addresses have.
+    common: usize,
+    /// The bits that any of the buffers' addresses has.
+    address: usize,
+    /// The bits that any of their lengths has.
+    length: usize,
 }
 
 impl Extent {
-    const NONE: Self = Self { lowest: usize::MAX, highest: 0 };
+    const NONE: Self = Self { common: usize::MAX, address: 0, length: 0 };
 
     #[inline(always)]
-    fn add(&mut self, address: *const c_void, length: usize) {
-        let (start, end) = range(address, length);
-        (self.lowest, self.highest) = (self.lowest.min(start), self.highest.max(end));
+    fn add(&mut self, (address, length): (*const c_void, usize)) {
+        self.common &= address.addr();
+        self.address |= address.addr();
+        self.length |= length;
+    }
+
+    /// With the byte before it, so that null changes nothing.
+    #[inline(always)]
+    fn add_behind(&mut self, (address, length): (*const c_void, usize)) {
+        self.common &= address.addr().wrapping_sub(1);
+        self.address |= address.addr();
+        self.length |= length;
     }
 
     #[inline(always)]
@@ -267,15 +294,26 @@ impl Extent {
         all
     }
 
+    /// Of one that is not there it takes all memory.
     #[inline(always)]
     fn add_list(&mut self, (list, count): (*const libc::iovec, usize)) {
-        parts_of(list, count).for_each(|(address, length)| self.add(address, length));
+        if count.wrapping_sub(1) < LONGEST {
+            // Mostly it is one.
+            self.add(part_or_ones(list));
+            (1..count).for_each(|index| self.add(part_or_ones(list.wrapping_add(index))));
+        }
+    }
+
+    #[inline(always)]
+    fn range(&self) -> (usize, usize) {
+        (self.common, self.address.saturating_add(self.length))
     }
 
     /// Whether something armed lies between, if not in one of them.
     #[inline(always)]
     fn overlaps_armed(&self) -> bool {
-        registry::overlaps(self.lowest, self.highest)
+        let (start, end) = self.range();
+        registry::overlaps(start, end)
     }
 }
 
@@ -289,8 +327,9 @@ fn range(address: *const c_void, length: usize) -> (usize, usize) {
     (address as usize, (address as usize).saturating_add(length))
 }
 
-fn each_of_list(list: *const libc::iovec, count: usize, visit: &impl Fn(*const c_void, usize)) {
-    parts_of(list, count).for_each(|(address, length)| visit(address, length));
+fn each_of_list(list: (*const libc::iovec, usize), visit: &impl Fn((*const c_void, usize))) {
+    visit(place_of(list));
+    parts_of(list.0, list.1).for_each(visit);
 }
 
 /// What a message points to.
@@ -308,7 +347,7 @@ impl Header {
             let (start, end) = range(address, length);
             registry::could_overlap(start, end)
         };
-        let mut is_near = could_be(self.name) || could_be(self.control);
+        let mut is_near = could_be(self.name) || could_be(self.control) || could_be(place_of(self.parts));
         let (mut lowest, mut highest) = (usize::MAX, 0);
         // A call for each part takes as long as all of this.
         for (address, length) in parts_of(self.parts.0, self.parts.1) {
@@ -319,10 +358,10 @@ impl Header {
         is_near || !registry::are_few() && registry::could_overlap(lowest, highest)
     }
 
-    fn each(self, visit: &impl Fn(*const c_void, usize)) {
-        visit(self.name.0, self.name.1);
-        visit(self.control.0, self.control.1);
-        each_of_list(self.parts.0, self.parts.1, visit);
+    fn each(self, visit: &impl Fn((*const c_void, usize))) {
+        visit(self.name);
+        visit(self.control);
+        each_of_list(self.parts, visit);
     }
 }
 
@@ -331,10 +370,9 @@ impl Header {
 fn header_of(message: *const libc::msghdr) -> Option<Header> {
     const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_controllen) == 40);
     // SAFETY: our handler is in place ([`is_nothing_closed`]).
-    let [name, name_length, parts, count, control, control_length] = unsafe { peek::message(message.addr()) }?;
+    let [name, parts, count, control, control_length] = unsafe { peek::message(message.addr()) }?;
     Some(Header {
-        // A length of 32 bits, and padding.
-        name: (name as *const c_void, name_length as u32 as usize),
+        name: (name as *const c_void, LONGEST_NAME),
         parts: (parts as *const libc::iovec, count),
         control: (control as *const c_void, control_length),
     })
@@ -347,6 +385,14 @@ fn parts_of(list: *const libc::iovec, count: usize) -> impl Iterator<Item = (*co
     // SAFETY: as for a message.
     let part = move |index: usize| unsafe { peek::pair(list.wrapping_add(index).addr()) };
     (0..taken).map_while(part).map(|(address, length)| (address as *const c_void, length))
+}
+
+/// One buffer of a list; where that is not there, all memory.
+#[inline(always)]
+fn part_or_ones(list: *const libc::iovec) -> (*const c_void, usize) {
+    // SAFETY: as for a message.
+    let (address, length) = unsafe { peek::pair_or_ones(list.addr()) };
+    (address as *const c_void, length)
 }
 
 /// At whatever address: the kernel takes them so, and processors read them so (x86-64, arm64).

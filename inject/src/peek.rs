@@ -18,8 +18,18 @@ use precache_contract::PAGE;
 #[inline(always)]
 pub unsafe fn pair(address: usize) -> Option<(usize, usize)> {
     // SAFETY: the caller's promise.
-    let (one, other) = unsafe { load_pair(address) };
+    let (one, other) = unsafe { pair_or_ones(address) };
     (one & other != usize::MAX).then_some((one, other))
+}
+
+/// The same; all ones where they are not there.
+///
+/// # Safety
+/// As [`pair`].
+#[inline(always)]
+pub unsafe fn pair_or_ones(address: usize) -> (usize, usize) {
+    // SAFETY: the caller's promise.
+    unsafe { load_pair(address) }
 }
 
 /// The word at this address.
@@ -62,12 +72,12 @@ impl Words {
     }
 }
 
-/// The six words that a `msghdr` begins with: all but its flags.
+/// The words of a `msghdr`, but for the length of its name and its flags.
 ///
 /// # Safety
 /// As [`pair`].
 #[inline(always)]
-pub unsafe fn message(address: usize) -> Option<[usize; 6]> {
+pub unsafe fn message(address: usize) -> Option<[usize; 5]> {
     // SAFETY: the caller's promise.
     let (words, is_lacking) = unsafe { load_message(address) };
     (is_lacking == 0).then_some(words)
@@ -145,25 +155,24 @@ mod machine {
     /// # Safety
     /// As above.
     #[inline(always)]
-    pub unsafe fn load_message(address: usize) -> ([usize; 6], usize) {
-        let (a, b, c, d, e, f, is_lacking);
+    pub unsafe fn load_message(address: usize) -> ([usize; 5], usize) {
+        let (a, b, c, d, e, is_lacking);
         // SAFETY: as above.
         unsafe {
             loads!(
                 [
                     "xor eax, eax",
                     "mov {a}, [{at}]",
-                    "mov {b}, [{at} + 8]",
-                    "mov {c}, [{at} + 16]",
-                    "mov {d}, [{at} + 24]",
-                    "mov {e}, [{at} + 32]",
-                    "mov {f}, [{at} + 40]"
+                    "mov {b}, [{at} + 16]",
+                    "mov {c}, [{at} + 24]",
+                    "mov {d}, [{at} + 32]",
+                    "mov {e}, [{at} + 40]"
                 ],
                 at = in(reg) address, a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d, e = out(reg) e,
-                f = out(reg) f, out("rax") is_lacking, out("rdx") _,
+                out("rax") is_lacking, out("rdx") _,
             );
         }
-        ([a, b, c, d, e, f], is_lacking)
+        ([a, b, c, d, e], is_lacking)
     }
 
     /// If the fault is that of a load here, has it go on behind them.
@@ -210,12 +219,13 @@ mod machine {
         can_read() || prepare_for_call(&Buffers::one(address as *const c_void, length)).is_some() && can_read()
     }
 
-    pub unsafe fn load_message(address: usize) -> ([usize; 6], usize) {
+    pub unsafe fn load_message(address: usize) -> ([usize; 5], usize) {
         if !is_there(address, size_of::<[usize; 6]>()) {
-            return ([0; 6], usize::MAX);
+            return ([0; 5], usize::MAX);
         }
         // SAFETY: it can be read.
-        (unsafe { (address as *const [usize; 6]).read_unaligned() }, 0)
+        let [name, _, parts, count, control, length] = unsafe { (address as *const [usize; 6]).read_unaligned() };
+        ([name, parts, count, control, length], 0)
     }
 
     pub unsafe fn load_pair(address: usize) -> (usize, usize) {
@@ -255,7 +265,7 @@ mod tests {
             assert_eq!(unsafe { pair(address) }, Some((wanted(at), wanted(at + 8))));
             assert_eq!(word(address), Some(wanted(at)));
             // SAFETY: as above.
-            assert_eq!(unsafe { message(address) }, Some(core::array::from_fn(|word| wanted(at + 8 * word))));
+            assert_eq!(unsafe { message(address) }, Some([0, 2, 3, 4, 5].map(|word| wanted(at + 8 * word))));
         }
         assert_eq!(word(8), None, "no handler is in place: the kernel tells");
     }

@@ -14,7 +14,7 @@ use crate::arming::settle_inheritance;
 use crate::fork_gate::Shut;
 use crate::sys::{self, Action, SignalSet, bit};
 use crate::{next, owner, pins};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::Refusal;
 
 /// The first of glibc's two own signals, which its calls put into no set: a set has both, if made by other means, or none.
@@ -28,16 +28,21 @@ const IGNORE: Action = Action { handler: libc::SIG_IGN, flags: 0, restorer: 0, m
 const SA_RESTORER: u64 = 0x0400_0000;
 
 static INSTALLING: AtomicBool = AtomicBool::new(false);
-static INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// [`INSTALLED`], and [`LOST`], in one word, for calls look at both.
+static STATE: AtomicU8 = AtomicU8::new(0);
+
+/// It was put in place.
+const INSTALLED: u8 = 1;
+
+/// It is not called any more, or not whenever something faults, and all is open.
+const LOST: u8 = 2;
 
 /// The process that installed it: a vfork child, which has actions of its own, sees this and is another.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 
 /// Why nothing may be armed in this process any more, plus one; 0: it may.
 static BARRED: AtomicUsize = AtomicUsize::new(0);
-
-/// Our handler is not called any more, or not whenever something faults, and all is open.
-static IS_LOST: AtomicBool = AtomicBool::new(false);
 
 /// libc's restorer, with its flag.
 static RESTORER: AtomicUsize = AtomicUsize::new(0);
@@ -51,7 +56,7 @@ static OWN: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 /// Whether our handler is in place, so that the program's disposition is kept here.
 pub fn is_virtual() -> bool {
-    INSTALLED.load(Acquire)
+    STATE.load(Acquire) & INSTALLED != 0
 }
 
 /// What the program wants.
@@ -244,7 +249,7 @@ pub fn install() -> Result<(), Refusal> {
         return Err(Refusal::HandlerLost);
     }
     PROCESS.store(sys::process(), Relaxed);
-    INSTALLED.store(true, Release);
+    STATE.fetch_or(INSTALLED, Release);
     Ok(())
 }
 
@@ -277,14 +282,15 @@ pub fn keep() -> Result<(), Refusal> {
 pub fn bar(why: Refusal) -> Refusal {
     BARRED.store(why as usize + 1, SeqCst);
     open_everything(why);
-    IS_LOST.store(true, Release);
+    STATE.fetch_or(LOST, Release);
     why
 }
 
-/// Whether a fault calls our handler, as far as this process has been told. Where it does not, nothing is closed.
+/// Whether a fault calls our handler, as far as this process has been told. Where it does not, nothing is closed. Who has SIGSEGV
+/// ignored counts as suspended before and after.
 #[inline(always)]
 pub fn is_in_place() -> bool {
-    is_virtual() && IGNORING.load(Acquire) == 0 && SUSPENDED.load(Acquire) == 0 && !IS_LOST.load(Acquire)
+    STATE.load(Acquire) == INSTALLED && SUSPENDED.load(Acquire) == 0
 }
 
 /// The default action of SIGSEGV, in force. Everything must be open before.

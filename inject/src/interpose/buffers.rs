@@ -7,7 +7,7 @@
 use super::memory::preserving_errno;
 use super::words::Call;
 use crate::arming::prepare_for_call;
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Words};
 use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
 use crate::next::Next;
@@ -38,6 +38,13 @@ pub fn with(buffers: Buffers, call: impl Fn() -> isize + Copy) -> isize {
 pub fn is_bad_address(result: isize) -> bool {
     // SAFETY: the calling thread's own errno (errno(3)).
     result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT
+}
+
+/// The same of what a call's words point to, and of what that tells.
+#[inline(never)] // One copy is enough for all calls.
+pub fn with_both(words: &Words, buffers: Buffers, call: Doing<(), isize>) -> isize {
+    // SAFETY: they are there until this returns.
+    with(unsafe { Buffers::words(words) }, || with(buffers, || call.with(())))
 }
 
 /// Makes a call whose buffers are armed, or may be while it lasts: another thread, or a signal handler in the midst of it,
@@ -138,10 +145,6 @@ transferring! {
     fn recv(*mut c_void, flags: c_int; 0);
     /// recv(2).
     fn __recv_chk(*mut c_void, size: usize, flags: c_int;);
-    /// mq_receive(3).
-    fn mq_receive(*mut c_void, priority: *mut c_uint; 0);
-    /// mq_receive(3).
-    fn mq_timedreceive(*mut c_void, priority: *mut c_uint, until: *const libc::timespec;);
 }
 
 /// Other calls with one buffer and its length.
@@ -165,8 +168,29 @@ one_buffer! {
     fn getentropy(; buffer: *mut c_void, length ;) -> c_int;
     /// mq_send(3).
     fn mq_send(queue: c_int, ; buffer: *const c_void, length ;, priority: c_uint) -> c_int;
+}
+
+/// Calls with a buffer, and what else they are given by address.
+macro_rules! buffer_and_words {
+    ($($(#[$doc:meta])* fn $name:ident($buffer:ty, $after:ident: $after_type:ty $(, $last:ident: $last_type:ty)?; [$one:expr, $other:expr]) -> $result:ty;)*) => {$(
+        interpose! {
+            $(#[$doc])*
+            fn $name(queue: c_int, buffer: $buffer, length: usize, $after: $after_type $(, $last: $last_type)?) -> $result; missing -1; |next| {
+                // SAFETY: the program's own call.
+                let call = |()| unsafe { next(queue, buffer, length, $after $(, $last)?) } as isize;
+                with_both(&[$one, $other, 0, 0, 0, 0], Buffers::one(buffer.cast(), length), Doing::by(&call)) as $result
+            }
+        }
+    )*};
+}
+
+buffer_and_words! {
+    /// mq_receive(3).
+    fn mq_receive(*mut c_void, priority: *mut c_uint; [priority.addr(), 0]) -> isize;
+    /// mq_receive(3).
+    fn mq_timedreceive(*mut c_void, priority: *mut c_uint, until: *const libc::timespec; [priority.addr(), until.addr()]) -> isize;
     /// mq_send(3).
-    fn mq_timedsend(queue: c_int, ; buffer: *const c_void, length ;, priority: c_uint, until: *const libc::timespec) -> c_int;
+    fn mq_timedsend(*const c_void, priority: c_uint, until: *const libc::timespec; [until.addr(), 0]) -> c_int;
 }
 
 /// arc4random_buf(3), which ends the program where the kernel refuses its buffer. Where libc has none (before glibc 2.36), a
@@ -303,7 +327,8 @@ fn copy_near([process, local, local_count, remote, remote_count, flags]: [usize;
     let (own, other) = ((local as *const libc::iovec, local_count), (remote as *const libc::iovec, remote_count));
     let buffers = Buffers::lists(own, (other.0, ours_of(process as c_int, own, other)));
     // SAFETY: the program's own call.
-    with(buffers, move || unsafe { next(process, local, local_count, remote, remote_count, flags) })
+    let call = move |()| unsafe { next(process, local, local_count, remote, remote_count, flags) };
+    with_both(&[local, remote, 0, 0, 0, 0], buffers, Doing::by(&call))
 }
 
 macro_rules! process_copy {
@@ -317,8 +342,8 @@ macro_rules! process_copy {
             process: usize, local: *const libc::iovec, local_count: usize, remote: *const libc::iovec, remote_count: usize, flags: usize,
         ) -> isize {
             next_of!($name);
-            // Whose the other list is need not be asked where nothing of it is armed.
-            let is_armed = Buffers::lists((local, local_count), (remote, remote_count)).may_be_armed();
+            let is_armed = registry::could_any_lie_in([local.addr(), remote.addr(), 0, 0, 0])
+                || Buffers::lists((local, local_count), (remote, remote_count)).may_be_armed();
             if !is_armed && !are_calls_watched() && let Some(next) = NEXT.known() {
                 type Own = unsafe extern "C" fn(usize, *const libc::iovec, usize, *const libc::iovec, usize, usize) -> isize;
                 // SAFETY: the next function of this name takes these words; the program's own call.

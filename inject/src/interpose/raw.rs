@@ -3,7 +3,7 @@
 //! nothing were in between.
 
 use super::advice::{advise_file, read_ahead};
-use super::buffers::{ours_of, with};
+use super::buffers::{ours_of, with_both};
 use super::limits::{before_limit, forbids_calls};
 use super::memory::{Change, advise, advise_process, attach, change, change_all, map, remap};
 use super::programs::execute_target;
@@ -242,12 +242,6 @@ fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
     })
 }
 
-/// Makes `call` with the checkpoints of what it is given out of the way.
-#[inline(never)] // One copy is enough for all calls.
-fn with_both(words: Buffers, buffers: Buffers, call: Doing<(), isize>) -> isize {
-    with(words, || with(buffers, || call.with(())))
-}
-
 /// One of the calls that [`pass`] keeps back, or any where there is no next `syscall`.
 unsafe extern "C" fn concerned(
     number: c_long,
@@ -267,10 +261,8 @@ unsafe extern "C" fn concerned(
     let (address, length) = (a as *const c_void, b as usize);
     let all = [a, b, c, d, e, f].map(|word| word as usize);
     let words = words_of(number, all);
-    // SAFETY: they are there until this returns.
-    let words = unsafe { Buffers::words(&words) };
     if let Some(buffers) = buffers_of(number, [a, b, c, d, e]) {
-        return with_both(words, buffers, call) as c_long;
+        return with_both(&words, buffers, call) as c_long;
     }
     // SAFETY: the program's own call, with all of its words.
     unsafe {
@@ -317,11 +309,11 @@ unsafe extern "C" fn concerned(
             libc::SYS_setrlimit | libc::SYS_prlimit64 => {
                 let (resource, new) = if number == libc::SYS_setrlimit { (a, b) } else { (b, c) };
                 before_limit(resource as c_uint, new as *const c_void);
-                with_both(words, Buffers::one(core::ptr::null(), 0), call)
+                with_both(&words, Buffers::one(core::ptr::null(), 0), call)
             }
             libc::SYS_sigaltstack => {
                 look_at_stack(a as usize);
-                with_both(words, Buffers::one(core::ptr::null(), 0), call)
+                with_both(&words, Buffers::one(core::ptr::null(), 0), call)
             }
             _ => numbers::make(
                 number,
@@ -329,7 +321,7 @@ unsafe extern "C" fn concerned(
                 Doing::by(&|all: Words| {
                     let [a, b, c, d, e, f] = all.map(|word| word as c_long);
                     let call = |()| next(number, a, b, c, d, e, f) as isize;
-                    with_both(words, Buffers::one(core::ptr::null(), 0), Doing::by(&call))
+                    with_both(&words, Buffers::one(core::ptr::null(), 0), Doing::by(&call))
                 }),
             ),
         }) as c_long

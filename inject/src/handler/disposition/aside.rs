@@ -2,7 +2,7 @@
 //! makes no system call.
 
 use super::{
-    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, bar, get, in_front_of,
+    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, STATE, Suspended, accommodate, bar, get, in_front_of,
     is_known, is_ours, is_virtual, put_in_place, set, set_own, take_over,
 };
 use crate::handler::stand_in::{self, STAND_IN};
@@ -192,7 +192,7 @@ impl Withdrawn {
             sys::set_action(libc::SIGSEGV, &get()).ok()?;
             let _ = sys::set_action(STAND_IN, &set_own(None));
         }
-        INSTALLED.store(false, Release);
+        STATE.fetch_and(!INSTALLED, Release);
         stand_in::stand_back(true);
         let mask = sys::mask();
         sys::set_mask(stand_in::form_of(stand_in::program_form(mask)));
@@ -219,6 +219,6 @@ impl Drop for Withdrawn {
             set_own(Some(&own));
             take_over(&wanted);
         }
-        INSTALLED.store(true, Release);
+        STATE.fetch_or(INSTALLED, Release);
     }
 }
