@@ -34,6 +34,7 @@ pub const RULES: &[Rule] = &[
         ],
     ),
     rule("no-pins", &[("hostile", "01_calls_while_others_rearm.c")]),
+    rule("lists-not-kept-open", &[("hostile", "01_lists_while_others_rearm.c")]),
     rule("efault-not-retried", &[("hostile", "01_forked_during_a_call.c")]),
     rule("calls-unwatched", &[("hostile", "01_mapped_over_a_waiting_call.c")]),
     rule("errno-of-calls", &[("hostile", "28_registers_and_errno.c"), ("hostile", "28_errno_of_calls.c")]),

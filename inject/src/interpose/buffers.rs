@@ -342,7 +342,7 @@ macro_rules! process_copy {
             process: usize, local: *const libc::iovec, local_count: usize, remote: *const libc::iovec, remote_count: usize, flags: usize,
         ) -> isize {
             next_of!($name);
-            let is_armed = registry::could_any_lie_in([local.addr(), remote.addr(), 0, 0, 0])
+            let is_armed = registry::could_any_lie_in([local.addr(), remote.addr(), local.addr(), local.addr(), local.addr()])
                 || Buffers::lists((local, local_count), (remote, remote_count)).may_be_armed();
             if !is_armed && !are_calls_watched() && let Some(next) = NEXT.known() {
                 type Own = unsafe extern "C" fn(usize, *const libc::iovec, usize, *const libc::iovec, usize, usize) -> isize;

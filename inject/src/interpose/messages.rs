@@ -3,7 +3,7 @@
 use super::buffers::{with, with_buffer};
 use super::words::Call;
 use crate::arming::{ForCall, prepare_for_call};
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, LONGEST, do_messages_lie_elsewhere};
 use crate::in_use::are_calls_watched;
 use crate::next::Next;
 use crate::{interpose, next_of, registry};
@@ -135,21 +135,54 @@ interpose! {
     }
 }
 
-interpose! {
-    /// sendmmsg(2).
-    fn sendmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        let call = move || unsafe { next(socket, messages, count, flags) } as isize;
-        with(Buffers::sent_messages(messages, count), call) as c_int
+/// Makes a call of these words, the second and third of which are messages and their count. Mostly it is left by a jump, as in
+/// [`with`], and nothing is saved that is not needed for the look.
+#[inline(never)] // One copy is enough for both.
+extern "C" fn several(socket: usize, messages: usize, count: usize, flags: usize, until: usize, next: &Next) -> isize {
+    if do_messages_lie_elsewhere(messages as *const libc::mmsghdr, count)
+        && !are_calls_watched()
+        && let Some(next) = next.known()
+    {
+        // SAFETY: as in `words::make`; the program's own call.
+        return unsafe { mem::transmute::<NonNull<c_void>, Call>(next)(socket, messages, count, flags, until, 0) };
     }
+    each(socket, messages, count, flags, until, next)
 }
 
-interpose! {
-    /// recvmmsg(2).
-    fn recvmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int, timeout: *mut libc::timespec)
-        -> c_int; missing -1; |next| {
-        // SAFETY: the program's own call.
-        let call = move || unsafe { next(socket, messages, count, flags, timeout) } as isize;
-        with(Buffers::messages(messages, count), call) as c_int
-    }
+/// The same, where each is looked at.
+#[inline(never)] // All of it is on the stack there.
+extern "C" fn each(socket: usize, messages: usize, count: usize, flags: usize, until: usize, next: &Next) -> isize {
+    let Some(next) = next.address() else { return -1 };
+    type Several = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> c_int;
+    // SAFETY: the next function of such a name takes these words, or the first four of them.
+    let next = unsafe { mem::transmute::<NonNull<c_void>, Several>(next) };
+    // SAFETY: the program's own call.
+    let call = move || unsafe { next(socket, messages, count, flags, until) } as isize;
+    with(Buffers::messages(messages as *const libc::mmsghdr, count as c_uint), call)
+}
+
+/// sendmmsg(2). Of more than the kernel sends at a time it takes so many.
+///
+/// # Safety
+/// As for the function of this name.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn sendmmsg(socket: c_uint, messages: usize, count: c_uint, flags: c_uint) -> isize {
+    next_of!(sendmmsg);
+    several(socket as usize, messages, count.min(LONGEST as c_uint) as usize, flags as usize, 0, &NEXT)
+}
+
+/// recvmmsg(2).
+///
+/// # Safety
+/// As for the function of this name.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn recvmmsg(
+    socket: c_uint,
+    messages: usize,
+    count: c_uint,
+    flags: c_uint,
+    until: usize,
+) -> isize {
+    next_of!(recvmmsg);
+    several(socket as usize, messages, count as usize, flags as usize, until, &NEXT)
 }

@@ -2,8 +2,8 @@
 //! makes no system call.
 
 use super::{
-    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, STATE, Suspended, accommodate, bar, get, in_front_of,
-    is_known, is_ours, is_virtual, put_in_place, set, set_own, take_over,
+    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, STATE, Suspended, accommodate, bar, get,
+    in_front_of, is_known, is_ours, is_virtual, put_in_place, set, set_own, take_over,
 };
 use crate::handler::stand_in::{self, STAND_IN};
 use crate::sys::{self, Action, SignalSet, bit};
