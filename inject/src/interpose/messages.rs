@@ -1,9 +1,10 @@
 //! Calls that send or receive messages with an address, or made of several buffers.
 
-use super::buffers::{with, with_buffer};
+use super::buffers::{with, with_both, with_buffer};
 use super::words::Call;
 use crate::arming::{ForCall, prepare_for_call};
 use crate::buffers::{Buffers, LONGEST, do_messages_lie_elsewhere};
+use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
 use crate::next::Next;
 use crate::{interpose, next_of, registry};
@@ -140,6 +141,7 @@ interpose! {
 #[inline(never)] // One copy is enough for both.
 extern "C" fn several(socket: usize, messages: usize, count: usize, flags: usize, until: usize, next: &Next) -> isize {
     if do_messages_lie_elsewhere(messages as *const libc::mmsghdr, count)
+        && !registry::could_any_lie_in([until; 5])
         && !are_calls_watched()
         && let Some(next) = next.known()
     {
@@ -157,8 +159,9 @@ extern "C" fn each(socket: usize, messages: usize, count: usize, flags: usize, u
     // SAFETY: the next function of such a name takes these words, or the first four of them.
     let next = unsafe { mem::transmute::<NonNull<c_void>, Several>(next) };
     // SAFETY: the program's own call.
-    let call = move || unsafe { next(socket, messages, count, flags, until) } as isize;
-    with(Buffers::messages(messages as *const libc::mmsghdr, count as c_uint), call)
+    let call = move |()| unsafe { next(socket, messages, count, flags, until) } as isize;
+    let buffers = Buffers::messages(messages as *const libc::mmsghdr, count as c_uint);
+    with_both(&[until, 0, 0, 0, 0, 0], buffers, Doing::by(&call))
 }
 
 /// sendmmsg(2). Of more than the kernel sends at a time it takes so many.

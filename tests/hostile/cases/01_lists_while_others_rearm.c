@@ -58,9 +58,12 @@ static void receive(int round)
 		pthread_join(threads[i], NULL);
 }
 
-/* The kernel writes the priority after it has taken the message. */
+/* How long to wait nobody has accessed: it is what the file has there. The priority the kernel writes after it has taken the message. */
 static void receive_priority(size_t at)
 {
+	struct mmsghdr message = { 0 };
+	if (recvmmsg(pair[1], &message, 1, MSG_DONTWAIT, (struct timespec *)(own + at + 2 * PAGE)) >= 0 || errno == EFAULT)
+		expect("recvmmsg of nothing", at / PAGE, 0, -1);
 	unsigned *priority = (unsigned *)(own + at);
 	struct timespec *until = (struct timespec *)(own + at + PAGE);
 	*until = (struct timespec){ .tv_sec = 1L << 32 };
@@ -92,7 +95,7 @@ int main(int count, char **arguments)
 		if (round % 2)
 			receive(round);
 		else
-			for (size_t at = 0; at + 2 * PAGE < file_length; at += 2 * PAGE)
+			for (size_t at = 0; at + 3 * PAGE <= file_length; at += 3 * PAGE)
 				receive_priority(at);
 		munmap(own, file_length);
 		if (round == ROUNDS / 2)
