@@ -1,6 +1,7 @@
 //! Memory that a system call is given: to be read, or to be filled.
 
 use crate::doing::Doing;
+use crate::extent::{Around, Extent};
 use crate::handler::disposition;
 use crate::{peek, registry};
 use core::cell::Cell;
@@ -207,8 +208,7 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
     if is_nothing_closed() {
         return false;
     }
-    (Extent::of_list(own).overlaps_armed() || Extent::of_list(other).overlaps_armed())
-        && is_any_part_armed(Buffers(Kind::Lists([own, other])))
+    (does_extent_overlap(own) || does_extent_overlap(other)) && is_any_part_armed(Buffers(Kind::Lists([own, other])))
 }
 
 // What the kernel reads to find the buffers, and writes besides them, may be armed as well, where the program has a private mapping of
@@ -235,14 +235,15 @@ pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -
         return true;
     }
     let end = messages.wrapping_add(count);
-    let (mut apart, mut all) = (messages.addr() ^ end.addr(), Extent { length: LONGEST_NAME, ..Extent::NONE });
+    let (mut lists, mut all) = (Around::new(end.addr()), Extent::of_buffers_up_to(LONGEST_NAME));
+    lists.add(messages.addr());
     let mut message = messages;
     while message != end {
         let Some(header) = header_of(message.cast()) else { break };
-        apart |= header.parts.0.addr() ^ end.addr();
-        all.add_behind((header.name.0, 0));
-        all.add_behind(header.control);
-        all.add_list(header.parts);
+        lists.add(header.parts.0.addr());
+        all.add_unless_null(header.name.0.addr(), 0);
+        all.add_unless_null(header.control.0.addr(), header.control.1);
+        add_list(&mut all, header.parts);
         message = message.wrapping_add(1);
     }
     let (start, last) = all.range();
@@ -251,70 +252,33 @@ pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -
         if registry::are_few() { !registry::is_among_few(start, last) } else { !registry::overlaps(start, last) }
     };
     (!registry::could_overlap(start, last) || is_one_between()) && {
-        // What follows the first bit in which a list's address differs may be anything.
-        let apart = usize::MAX.checked_shr(apart.leading_zeros()).unwrap_or(0);
-        let longest = LONGEST * size_of::<libc::iovec>();
-        !registry::overlaps(end.addr() & !apart, (end.addr() | apart).saturating_add(longest))
+        let (start, last) = lists.range(LONGEST * size_of::<libc::iovec>());
+        !registry::overlaps(start, last)
     }
 }
 
-/// Several buffers as one, which begins where the first of them does or before, and ends behind them: of what lies close together that
-/// is about their lowest address and their highest. Each comes in without a comparison.
-struct Extent {
-    /// The bits that all of the buffers' addresses have.
-    common: usize,
-    /// The bits that any of the buffers' addresses has.
-    address: usize,
-    /// The bits that any of their lengths has.
-    length: usize,
+/// Adds the buffers of a list; of one that is not there, all memory.
+#[inline(always)]
+fn add_list(extent: &mut Extent, (list, count): (*const libc::iovec, usize)) {
+    let part = |index| {
+        // SAFETY: as for a message.
+        unsafe { peek::pair_or_ones(list.wrapping_add(index).addr()) }
+    };
+    if count.wrapping_sub(1) < LONGEST {
+        // Mostly it is one.
+        let (address, length) = part(0);
+        extent.add(address, length);
+        (1..count).map(part).for_each(|(address, length)| extent.add(address, length));
+    }
 }
 
-impl Extent {
-    const NONE: Self = Self { common: usize::MAX, address: 0, length: 0 };
-
-    #[inline(always)]
-    fn add(&mut self, (address, length): (*const c_void, usize)) {
-        self.common &= address.addr();
-        self.address |= address.addr();
-        self.length |= length;
-    }
-
-    /// With the byte before it, so that null changes nothing.
-    #[inline(always)]
-    fn add_behind(&mut self, (address, length): (*const c_void, usize)) {
-        self.common &= address.addr().wrapping_sub(1);
-        self.address |= address.addr();
-        self.length |= length;
-    }
-
-    #[inline(always)]
-    fn of_list(list: (*const libc::iovec, usize)) -> Self {
-        let mut all = Self::NONE;
-        all.add_list(list);
-        all
-    }
-
-    /// Of one that is not there it takes all memory.
-    #[inline(always)]
-    fn add_list(&mut self, (list, count): (*const libc::iovec, usize)) {
-        if count.wrapping_sub(1) < LONGEST {
-            // Mostly it is one.
-            self.add(part_or_ones(list));
-            (1..count).for_each(|index| self.add(part_or_ones(list.wrapping_add(index))));
-        }
-    }
-
-    #[inline(always)]
-    fn range(&self) -> (usize, usize) {
-        (self.common, self.address.saturating_add(self.length))
-    }
-
-    /// Whether something armed lies between, if not in one of them.
-    #[inline(always)]
-    fn overlaps_armed(&self) -> bool {
-        let (start, end) = self.range();
-        registry::overlaps(start, end)
-    }
+/// Whether something armed lies in a list's extent, if not in one of its buffers.
+#[inline(always)]
+fn does_extent_overlap(list: (*const libc::iovec, usize)) -> bool {
+    let mut extent = Extent::NONE;
+    add_list(&mut extent, list);
+    let (start, end) = extent.range();
+    registry::overlaps(start, end)
 }
 
 #[inline(never)] // What few messages need must not weigh on the others.
@@ -387,14 +351,6 @@ fn parts_of(list: *const libc::iovec, count: usize) -> impl Iterator<Item = (*co
     // SAFETY: as for a message.
     let part = move |index: usize| unsafe { peek::pair(list.wrapping_add(index).addr()) };
     (0..taken).map_while(part).map(|(address, length)| (address as *const c_void, length))
-}
-
-/// One buffer of a list; where that is not there, all memory.
-#[inline(always)]
-fn part_or_ones(list: *const libc::iovec) -> (*const c_void, usize) {
-    // SAFETY: as for a message.
-    let (address, length) = unsafe { peek::pair_or_ones(list.addr()) };
-    (address as *const c_void, length)
 }
 
 /// At whatever address: the kernel takes them so, and processors read them so (x86-64, arm64).

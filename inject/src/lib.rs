@@ -16,6 +16,7 @@ pub mod buffers;
 pub mod curtain;
 pub mod doing;
 pub mod executable;
+mod extent;
 pub mod fork_gate;
 pub mod handler;
 pub mod handover;
