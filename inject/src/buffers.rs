@@ -158,10 +158,13 @@ impl Buffers {
             Kind::List(list, count) => each_of_list((list, count), &one),
             Kind::Lists(lists) => lists.iter().for_each(|&list| each_of_list(list, &one)),
             Kind::Messages(messages, count) => {
-                one(place_of_messages(messages, count));
-                (0..count)
-                    .map_while(|index| header_of(messages.wrapping_add(index).cast()))
-                    .for_each(|header| header.each(&one));
+                let messages = (0..count).map(|index| messages.wrapping_add(index));
+                messages.map_while(|message| Some((message, header_of(message.cast())?))).for_each(
+                    |(message, header)| {
+                        one(place_of_messages(message, 1));
+                        header.each(&one);
+                    },
+                );
             }
         }
     }
@@ -184,8 +187,8 @@ pub fn is_nothing_closed() -> bool {
     registry::is_empty() || !disposition::is_in_place()
 }
 
-// Nearly every list and message goes through this or one of the next two, so what these are given goes in registers: a kind
-// of buffers that is looked up in memory takes longer than the look itself.
+// Nearly every list, and every message that is alone, goes through this or one of the next two, so what these are given goes in
+// registers: a kind of buffers that is looked up in memory takes longer than the look itself.
 #[inline(never)] // One copy is enough for all who ask.
 fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
     let may_be = |(address, length)| may_be_armed(address, length);
@@ -220,9 +223,13 @@ fn place_of((list, count): (*const libc::iovec, usize)) -> (*const c_void, usize
     (list.cast(), if count > LONGEST { 0 } else { count * size_of::<libc::iovec>() })
 }
 
-/// Where so many messages lie, with the length that the kernel writes to each. Of one alone it is what comes after it.
+/// Where so many messages lie, with the length that the kernel writes to each: what follows a message that is alone, and has none,
+/// counts as it.
 #[inline(always)]
 fn place_of_messages(messages: *const libc::mmsghdr, count: usize) -> (*const c_void, usize) {
+    if cfg!(feature = "sabotage-lists-not-kept-open") {
+        return (messages.cast(), 0);
+    }
     (messages.cast(), count * size_of::<libc::mmsghdr>())
 }
 
@@ -234,11 +241,11 @@ pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -
     if is_nothing_closed() {
         return true;
     }
-    let end = messages.wrapping_add(count);
-    let (mut lists, mut all) = (Around::new(end.addr()), Extent::of_buffers_up_to(LONGEST_NAME));
+    let behind = messages.wrapping_add(count);
+    let (mut lists, mut all) = (Around::new(behind.addr()), Extent::of_buffers_up_to(LONGEST_NAME));
     lists.add(messages.addr());
     let mut message = messages;
-    while message != end {
+    while message != behind {
         let Some(header) = header_of(message.cast()) else { break };
         lists.add(header.parts.0.addr());
         all.add_unless_null(header.name.0.addr(), 0);
@@ -246,18 +253,19 @@ pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -
         add_list(&mut all, header.parts);
         message = message.wrapping_add(1);
     }
-    let (start, last) = all.range();
+    let (start, end) = all.range();
     let is_one_between = || {
         // Few are looked at here: a call takes as long as all of this.
-        if registry::are_few() { !registry::is_among_few(start, last) } else { !registry::overlaps(start, last) }
+        if registry::are_few() { !registry::is_among_few(start, end) } else { !registry::overlaps(start, end) }
     };
-    (!registry::could_overlap(start, last) || is_one_between()) && {
-        let (start, last) = lists.range(LONGEST * size_of::<libc::iovec>());
-        !registry::overlaps(start, last)
+    (!registry::could_overlap(start, end) || is_one_between()) && {
+        let (start, end) = lists.range(LONGEST * size_of::<libc::iovec>());
+        !registry::overlaps(start, end)
     }
 }
 
-/// Adds the buffers of a list; of one that is not there, all memory.
+/// Adds the buffers of a list. One that is not there, which the kernel refuses as a whole, takes the end to that of all memory, and
+/// ends the list.
 #[inline(always)]
 fn add_list(extent: &mut Extent, (list, count): (*const libc::iovec, usize)) {
     let part = |index| {
@@ -268,7 +276,12 @@ fn add_list(extent: &mut Extent, (list, count): (*const libc::iovec, usize)) {
         // Mostly it is one.
         let (address, length) = part(0);
         extent.add(address, length);
-        (1..count).map(part).for_each(|(address, length)| extent.add(address, length));
+        for (address, length) in (1..count).map(part) {
+            extent.add(address, length);
+            if address & length == usize::MAX {
+                break;
+            }
+        }
     }
 }
 
@@ -313,7 +326,8 @@ impl Header {
             let (start, end) = range(address, length);
             registry::could_overlap(start, end)
         };
-        let mut is_near = could_be(self.name) || could_be(self.control) || could_be(place_of(self.parts));
+        let place = place_of(self.parts);
+        let mut is_near = could_be(self.name) || could_be(self.control) || may_be_armed(place.0, place.1);
         let (mut lowest, mut highest) = (usize::MAX, 0);
         // A call for each part takes as long as all of this.
         for (address, length) in parts_of(self.parts.0, self.parts.1) {

@@ -75,10 +75,10 @@ impl Frame {
     }
 }
 
-/// Pins the pages that `start..end` lies in; it is not at address 0.
+/// Pins the pages that `start..end` lies in. In the first one of all, whose address says that a place is free, nothing is mapped.
 pub fn pin(start: usize, end: usize) -> Pin {
     const PAGE: usize = precache_contract::PAGE as usize;
-    let (start, end) = (start / PAGE * PAGE, end.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX));
+    let (start, end) = (start.max(PAGE) / PAGE * PAGE, end.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX));
     let era = ERA.load(Relaxed);
     PINNED.fetch_add(1, SeqCst);
     for place in &PLACES {
@@ -231,6 +231,12 @@ mod tests {
         let middle = pin(12, 14);
         let overlapping = pin(13, 15);
         let elsewhere = pin(30, 40);
+        assert_eq!(unpinned(10, 20), [(10, 12), (15, 20)]);
+        // From null on, beside another that begins there.
+        let (first, second) = (super::pin(0, 11 * 4096), super::pin(1, 18 * 4096));
+        drop(second);
+        assert_eq!(unpinned(10, 20), [(11, 12), (15, 20)]);
+        drop(first);
         assert_eq!(unpinned(10, 20), [(10, 12), (15, 20)]);
         assert_eq!(unpinned(13, 14), []);
         let mut whole_pages = true;

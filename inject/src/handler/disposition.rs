@@ -29,7 +29,7 @@ const SA_RESTORER: u64 = 0x0400_0000;
 
 static INSTALLING: AtomicBool = AtomicBool::new(false);
 
-/// [`INSTALLED`], and [`LOST`], in one word, for calls look at both.
+/// [`INSTALLED`] and [`LOST`], in one byte, for calls look at both.
 static STATE: AtomicU8 = AtomicU8::new(0);
 
 /// It was put in place.
@@ -286,8 +286,8 @@ pub fn bar(why: Refusal) -> Refusal {
     why
 }
 
-/// Whether a fault calls our handler, as far as this process has been told. Where it does not, nothing is closed. Who has SIGSEGV
-/// ignored counts as suspended before and after.
+/// Whether a fault calls our handler, as far as this process has been told. Where it does not, nothing is closed. Who ignores SIGSEGV
+/// for a while ([`IGNORING`]) is counted in [`SUSPENDED`] all the while; a vfork child, whose actions are its own, in neither.
 #[inline(always)]
 pub fn is_in_place() -> bool {
     STATE.load(Acquire) == INSTALLED && SUSPENDED.load(Acquire) == 0

@@ -40,11 +40,11 @@ pub fn is_bad_address(result: isize) -> bool {
     result == -1 && unsafe { *libc::__errno_location() } == libc::EFAULT
 }
 
-/// The same of what a call's words point to, and of what that tells.
+/// Makes `call` as [`with`], with what its words point to and these buffers out of the way.
 #[inline(never)] // One copy is enough for all calls.
 pub fn with_both(words: &Words, buffers: Buffers, call: Doing<(), isize>) -> isize {
     // SAFETY: they are there until this returns.
-    with(unsafe { Buffers::words(words) }, || with(buffers, || call.with(())))
+    with(unsafe { Buffers::words(words) }, || watch(&buffers, call))
 }
 
 /// Makes a call whose buffers are armed, or may be while it lasts: another thread, or a signal handler in the midst of it,

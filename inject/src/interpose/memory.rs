@@ -1,7 +1,8 @@
 //! Calls that make, change or pin mappings.
 
-use super::buffers::is_bad_address;
+use super::buffers::{is_bad_address, with_both};
 use crate::arming::{consider, let_go};
+use crate::buffers::Buffers;
 use crate::doing::Doing;
 use crate::mapped::Mapped;
 use crate::next::Next;
@@ -125,7 +126,9 @@ fn advise_armed(start: usize, end: usize, number: c_int, call: Doing<(), c_int>)
 }
 
 /// process_madvise(2). What it changes is rarely this process, and never looked up.
-pub fn advise_process(number: c_int, call: Doing<(), isize>) -> isize {
+pub fn advise_process(list: usize, number: c_int, call: Doing<(), isize>) -> isize {
+    let call = |()| with_both(&[list, 0, 0, 0, 0, 0], Buffers::one(core::ptr::null(), 0), call);
+    let call = Doing::by(&call);
     if is_changing(number) { change_all(call) } else { call.with(()) }
 }
 
@@ -243,7 +246,7 @@ makes! {
     make fn change_whole(|_, call| change_all(call));
     make fn move_range(|[address, length, new_length, flags, to], call| remap(address, [length, new_length, flags, to], call));
     make fn attach_range(|[_, address, flags, ..], call| attach(address as *const c_void, flags as c_int, call));
-    make fn advise_another(|[.., advice, _], call| advise_process(advice as c_int, call));
+    make fn advise_another(|[_, list, _, advice, _], call| advise_process(list, advice as c_int, call));
 }
 
 /// The same for advice: what is not of what is armed, nor changes anything, is left by a jump.

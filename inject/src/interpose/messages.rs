@@ -136,41 +136,50 @@ interpose! {
     }
 }
 
-/// Makes a call of these words, the second and third of which are messages and their count. Mostly it is left by a jump, as in
-/// [`with`], and nothing is saved that is not needed for the look.
+/// Makes a call of these words, the second and third of which are messages and their count; above that, how many of them to look at.
+/// Mostly it is left by a jump, as in [`with`], and nothing is saved that is not needed for the look.
 #[inline(never)] // One copy is enough for both.
-extern "C" fn several(socket: usize, messages: usize, count: usize, flags: usize, until: usize, next: &Next) -> isize {
-    if do_messages_lie_elsewhere(messages as *const libc::mmsghdr, count)
+extern "C" fn several(socket: usize, messages: usize, counts: usize, flags: usize, until: usize, next: &Next) -> isize {
+    if do_messages_lie_elsewhere(messages as *const libc::mmsghdr, counts >> 32)
         && !are_calls_watched()
         && let Some(next) = next.known()
     {
+        let count = counts as u32 as usize;
         // SAFETY: as in `words::make`; the program's own call.
         return unsafe { mem::transmute::<NonNull<c_void>, Call>(next)(socket, messages, count, flags, until, 0) };
     }
-    each(socket, messages, count, flags, until, next)
+    several_looked_at(socket, messages, counts, flags, until, next)
 }
 
 /// The same, where each is looked at.
 #[inline(never)] // All of it is on the stack there.
-extern "C" fn each(socket: usize, messages: usize, count: usize, flags: usize, until: usize, next: &Next) -> isize {
+extern "C" fn several_looked_at(
+    socket: usize,
+    messages: usize,
+    counts: usize,
+    flags: usize,
+    until: usize,
+    next: &Next,
+) -> isize {
     let Some(next) = next.address() else { return -1 };
     type Several = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> c_int;
     // SAFETY: the next function of such a name takes these words, or the first four of them.
     let next = unsafe { mem::transmute::<NonNull<c_void>, Several>(next) };
     // SAFETY: the program's own call.
-    let call = move |()| unsafe { next(socket, messages, count, flags, until) } as isize;
-    let buffers = Buffers::messages(messages as *const libc::mmsghdr, count as c_uint);
+    let call = move |()| unsafe { next(socket, messages, counts as u32 as usize, flags, until) } as isize;
+    let buffers = Buffers::messages(messages as *const libc::mmsghdr, (counts >> 32) as c_uint);
     with_both(&[until, 0, 0, 0, 0, 0], buffers, Doing::by(&call))
 }
 
-/// sendmmsg(2). Of more than the kernel sends at a time it takes so many.
+/// sendmmsg(2). Of more than the kernel sends at a time it looks at so many.
 ///
 /// # Safety
 /// As for the function of this name.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn sendmmsg(socket: c_uint, messages: usize, count: c_uint, flags: c_uint) -> isize {
     next_of!(sendmmsg);
-    several(socket as usize, messages, count.min(LONGEST as c_uint) as usize, flags as usize, 0, &NEXT)
+    let counts = (count as usize).min(LONGEST) << 32 | count as usize;
+    several(socket as usize, messages, counts, flags as usize, 0, &NEXT)
 }
 
 /// recvmmsg(2).
@@ -186,6 +195,6 @@ pub unsafe extern "C" fn recvmmsg(
     until: usize,
 ) -> isize {
     next_of!(recvmmsg);
-    let make = if registry::could_overlap(until, until.saturating_add(1)) { each } else { several };
-    make(socket as usize, messages, count as usize, flags as usize, until, &NEXT)
+    let make = if registry::could_overlap(until, until.saturating_add(1)) { several_looked_at } else { several };
+    make(socket as usize, messages, (count as usize) << 32 | count as usize, flags as usize, until, &NEXT)
 }

@@ -283,7 +283,7 @@ unsafe extern "C" fn concerned(
             libc::SYS_madvise => {
                 advise(address, length, c as c_int, Doing::by(&move |()| call.with(()) as c_int)) as isize
             }
-            libc::SYS_process_madvise => advise_process(d as c_int, call),
+            libc::SYS_process_madvise => advise_process(b as usize, d as c_int, call),
             libc::SYS_shmat => attach(b as *const c_void, c as c_int, call),
             libc::SYS_fadvise64 => advise_file(a as c_int, b, c, d as c_int, || call.with(()) as c_int) as isize,
             libc::SYS_readahead => read_ahead(a as c_int, b, c as usize, || call.with(())),
