@@ -211,7 +211,14 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
     if is_nothing_closed() {
         return false;
     }
-    (does_extent_overlap(own) || does_extent_overlap(other)) && is_any_part_armed(Buffers(Kind::Lists([own, other])))
+    // As one first, for they may lie close together.
+    let mut both = Extent::NONE;
+    add_list(&mut both, own);
+    add_list(&mut both, other);
+    let (start, end) = both.range();
+    registry::overlaps(start, end)
+        && (does_extent_overlap(own) || does_extent_overlap(other))
+        && is_any_part_armed(Buffers(Kind::Lists([own, other])))
 }
 
 // What the kernel reads to find the buffers, and writes besides them, may be armed as well, where the program has a private mapping of
@@ -286,7 +293,7 @@ fn add_list(extent: &mut Extent, (list, count): (*const libc::iovec, usize)) {
 }
 
 /// Whether something armed lies in a list's extent, if not in one of its buffers.
-#[inline(always)]
+#[inline(never)] // One copy is enough for both lists.
 fn does_extent_overlap(list: (*const libc::iovec, usize)) -> bool {
     let mut extent = Extent::NONE;
     add_list(&mut extent, list);

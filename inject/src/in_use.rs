@@ -10,6 +10,7 @@ use crate::registry;
 use core::sync::atomic::{AtomicBool, Ordering::*, fence};
 
 /// Calls are looked at when they return.
+#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Asked after what the call is given was found not to be armed: who finds it gone from the table, because a file is being

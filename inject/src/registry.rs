@@ -79,6 +79,7 @@ const _: () = assert!(size_of::<Entry>() == precache_contract::PAGE as usize);
 static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
 
 /// Entries in use.
+#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
 static IN_USE: AtomicU32 = AtomicU32::new(0);
 
 /// How often a mapping has entered or left the table, or pages of one were closed.

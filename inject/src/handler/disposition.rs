@@ -30,6 +30,7 @@ const SA_RESTORER: u64 = 0x0400_0000;
 static INSTALLING: AtomicBool = AtomicBool::new(false);
 
 /// [`INSTALLED`] and [`LOST`], in one byte, for calls look at both.
+#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
 static STATE: AtomicU8 = AtomicU8::new(0);
 
 /// It was put in place.
@@ -149,6 +150,7 @@ fn end_ignoring() {
 }
 
 /// How many threads are in the middle of what no checkpoint may meet.
+#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
 static SUSPENDED: AtomicU32 = AtomicU32::new(0);
 
 /// While this exists nothing is armed, for a checkpoint would kill: the kernel would not call our handler, or not for this

@@ -16,11 +16,13 @@ static SPANS: [[AtomicUsize; 2]; MAPPINGS] = [const { [AtomicUsize::new(0), Atom
 const FEW: usize = 4;
 
 /// Slots from this one on have never been used.
-#[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
+#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
 static TOP: AtomicUsize = AtomicUsize::new(0);
 
 /// All mappings ever armed lie between these.
+#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
 static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
+#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 pub fn enter(slot: usize, start: usize, end: usize) {
