@@ -54,6 +54,8 @@ enum Kind {
 }
 
 impl Buffers {
+    pub const NONE: Self = Self(Kind::One(core::ptr::null(), 0));
+
     #[inline(always)]
     pub fn one(address: *const c_void, length: usize) -> Self {
         Self(Kind::One(address, length))
@@ -184,7 +186,7 @@ fn may_words_be_armed(words: &Words) -> bool {
 /// Whether no buffer need be looked for, nor may be: where a fault would not call our handler.
 #[inline(always)]
 pub fn is_nothing_closed() -> bool {
-    registry::is_empty() || !disposition::is_in_place()
+    registry::is_empty() | !disposition::is_in_place()
 }
 
 // Nearly every list, and every message that is alone, goes through this or one of the next two, so what these are given goes in

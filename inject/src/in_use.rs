@@ -5,13 +5,10 @@
 //! mapping is not armed where one may be at work that began before.
 
 use crate::fork_gate::Shut;
+use crate::glance::GLANCE;
 use crate::maps::Maps;
 use crate::registry;
-use core::sync::atomic::{AtomicBool, Ordering::*, fence};
-
-/// Calls are looked at when they return.
-#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
-static WATCHED: AtomicBool = AtomicBool::new(false);
+use core::sync::atomic::{Ordering::*, fence};
 
 /// Asked after what the call is given was found not to be armed: who finds it gone from the table, because a file is being
 /// mapped over it, finds this set.
@@ -19,13 +16,15 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 pub fn are_calls_watched() -> bool {
     // Pairs with what takes a mapping out of the table.
     fence(Acquire);
-    WATCHED.load(Relaxed)
+    GLANCE.are_calls_watched.load(Relaxed)
 }
 
 /// Before a file is mapped over the range: whether it must not be armed there, for a call may be at work on it that nobody
 /// looks at when it returns.
 pub fn watch_calls(start: usize, end: usize) -> bool {
-    !cfg!(feature = "sabotage-calls-unwatched") && !WATCHED.swap(true, SeqCst) && is_accessible(start, end)
+    !cfg!(feature = "sabotage-calls-unwatched")
+        && !GLANCE.are_calls_watched.swap(true, SeqCst)
+        && is_accessible(start, end)
 }
 
 /// Whether anything of the range can be accessed that is not armed: what is armed is pinned by the calls that are given it.

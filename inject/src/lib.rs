@@ -18,6 +18,7 @@ pub mod doing;
 pub mod executable;
 mod extent;
 pub mod fork_gate;
+mod glance;
 pub mod handler;
 pub mod handover;
 mod in_use;

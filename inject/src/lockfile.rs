@@ -11,6 +11,7 @@
 //! the data file for writing after all, it is refused: a writer without the shared lock file would destroy what other
 //! writers write.
 
+use crate::glance::GLANCE;
 use crate::{handover, settings, sys};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -76,7 +77,7 @@ pub enum Fate {
 
 /// Whether the user wishes private lock files at all.
 pub fn are_private() -> bool {
-    settings::get().is_some_and(|settings| settings.private_lock)
+    GLANCE.are_locks_private.load(Acquire)
 }
 
 /// Decides before the call, from the path relative to `folder` and the flags. Costs nothing without the wish.

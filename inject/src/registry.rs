@@ -12,7 +12,8 @@ mod lifecycle;
 mod said;
 
 pub use self::brief::{
-    are_few, could_any_lie_in, could_overlap, does_overlap_inline, is_among_few, is_in_few, lie_between_few, overlaps,
+    are_few, could_any_lie_in, could_lie_in, could_overlap, does_overlap_inline, is_among_few, is_in_few,
+    lie_between_few, overlaps,
 };
 use self::guards::Guards;
 pub use self::held::{Held, Turn, await_turns};
@@ -20,6 +21,7 @@ pub use self::leaving::{Leaving, await_leaving, have_left, overlaps_or_leaving};
 use self::lifecycle::Lifecycle;
 use self::said::Said;
 use crate::curtain::Curtain;
+use crate::glance::GLANCE;
 use crate::populating::Trial;
 use crate::sys;
 use core::cell::UnsafeCell;
@@ -77,10 +79,6 @@ unsafe impl Sync for Entry {}
 const _: () = assert!(size_of::<Entry>() == precache_contract::PAGE as usize);
 
 static TABLE: [Entry; MAPPINGS] = [const { Entry::new() }; MAPPINGS];
-
-/// Entries in use.
-#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
-static IN_USE: AtomicU32 = AtomicU32::new(0);
 
 /// How often a mapping has entered or left the table, or pages of one were closed.
 #[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
@@ -155,7 +153,7 @@ impl Claim {
             return None;
         }
         entry.generation.fetch_or(1, Relaxed);
-        IN_USE.fetch_add(1, SeqCst);
+        GLANCE.in_use.fetch_add(1, SeqCst);
         entry.lifecycle.arm();
         // Last: whoever did not find the entry after reading the number before, reads another now.
         note_change();
@@ -184,12 +182,12 @@ pub fn claim() -> Option<Claim> {
 
 /// Whether there is no slot for another.
 pub fn is_full() -> bool {
-    IN_USE.load(Relaxed) as usize >= MAPPINGS
+    GLANCE.in_use.load(Relaxed) as usize >= MAPPINGS
 }
 
 /// Whether no mapping is registered at all.
 pub fn is_empty() -> bool {
-    IN_USE.load(Relaxed) == 0
+    GLANCE.in_use.load(Relaxed) == 0
 }
 
 /// The armed mapping that `address` lies in.
@@ -252,5 +250,5 @@ pub fn reset_after_fork(mut each: impl FnMut(&Held)) {
         drop(turn);
         each(&held);
     }
-    IN_USE.store(in_use, SeqCst);
+    GLANCE.in_use.store(in_use, SeqCst);
 }

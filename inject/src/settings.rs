@@ -1,6 +1,7 @@
 //! What the supervisor wants of this process: read once by the constructor, before the program can change its
 //! environment.
 
+use crate::glance::GLANCE;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU8, Ordering::*};
@@ -36,8 +37,6 @@ pub struct Settings {
     pub populate: Populate,
     /// The optimizer fetches what the program wants to have read in; else it only watches.
     pub fetches: bool,
-    /// LMDB readers get lock files of their own.
-    pub private_lock: bool,
 }
 
 /// The constructor is not through; or it is, and the process is served, or left alone.
@@ -78,7 +77,6 @@ static STORE: Store = Store {
         protect: Protect::Auto,
         populate: Populate::Off,
         fetches: false,
-        private_lock: false,
     }),
 };
 
@@ -109,6 +107,7 @@ unsafe fn take(value: &[u8]) -> bool {
     text.length = value.len();
     (settings.distance, settings.min_file) = (8 << 20, 32 << 20);
     let mut complete = (false, false);
+    let mut are_locks_private = false;
     for (key, value) in entries(value) {
         match (key, number(value)) {
             (b"session", Some(session)) => (settings.session, complete.0) = (session, true),
@@ -116,7 +115,7 @@ unsafe fn take(value: &[u8]) -> bool {
             (b"distance", Some(bytes)) => {
                 settings.distance = bytes.next_multiple_of(precache_contract::PAGE).max(precache_contract::PAGE);
             }
-            (b"private_lock", Some(wish)) => settings.private_lock = wish != 0,
+            (b"private_lock", Some(wish)) => are_locks_private = wish != 0,
             (b"fetches", Some(wish)) => settings.fetches = wish != 0,
             (b"min_file", Some(bytes)) => settings.min_file = bytes,
             (b"socket", _) => complete.1 = !value.is_empty(),
@@ -137,7 +136,9 @@ unsafe fn take(value: &[u8]) -> bool {
             _ => {}
         }
     }
-    complete == (true, true)
+    let is_complete = complete == (true, true);
+    GLANCE.are_locks_private.store(is_complete && are_locks_private, Relaxed);
+    is_complete
 }
 
 /// The settings; `None`: this process is left alone, or our constructor is not through yet.

@@ -12,9 +12,10 @@ use super::open_everything;
 use super::stand_in::STAND_IN;
 use crate::arming::settle_inheritance;
 use crate::fork_gate::Shut;
+use crate::glance::GLANCE;
 use crate::sys::{self, Action, SignalSet, bit};
 use crate::{next, owner, pins};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use precache_contract::segment::Refusal;
 
 /// The first of glibc's two own signals, which its calls put into no set: a set has both, if made by other means, or none.
@@ -29,11 +30,7 @@ const SA_RESTORER: u64 = 0x0400_0000;
 
 static INSTALLING: AtomicBool = AtomicBool::new(false);
 
-/// [`INSTALLED`] and [`LOST`], in one byte, for calls look at both.
-#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
-static STATE: AtomicU8 = AtomicU8::new(0);
-
-/// It was put in place.
+/// Of the byte in [`GLANCE`] that says of our handler: it was put in place.
 const INSTALLED: u8 = 1;
 
 /// It is not called any more, or not whenever something faults, and all is open.
@@ -57,7 +54,7 @@ static OWN: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 /// Whether our handler is in place, so that the program's disposition is kept here.
 pub fn is_virtual() -> bool {
-    STATE.load(Acquire) & INSTALLED != 0
+    GLANCE.handler.load(Acquire) & INSTALLED != 0
 }
 
 /// What the program wants.
@@ -136,7 +133,7 @@ pub fn note(handler: usize) {
 /// In a forked child: no other thread is installing anything.
 pub fn reset_after_fork() {
     INSTALLING.store(false, Release);
-    SUSPENDED.store(0, SeqCst);
+    GLANCE.suspended.store(0, SeqCst);
     IGNORING.store(0, SeqCst);
     PROCESS.store(owner::process(), Relaxed);
     end_ignoring();
@@ -148,10 +145,6 @@ fn end_ignoring() {
         put_in_place(&get());
     }
 }
-
-/// How many threads are in the middle of what no checkpoint may meet.
-#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
-static SUSPENDED: AtomicU32 = AtomicU32::new(0);
 
 /// While this exists nothing is armed, for a checkpoint would kill: the kernel would not call our handler, or not for this
 /// thread.
@@ -174,7 +167,7 @@ impl Suspended {
         if !is_virtual() || PROCESS.load(Relaxed) != process {
             return Self { process: NOBODY };
         }
-        SUSPENDED.fetch_add(1, SeqCst);
+        GLANCE.suspended.fetch_add(1, SeqCst);
         open_everything(Refusal::Executing);
         Self { process }
     }
@@ -192,7 +185,7 @@ impl Drop for Suspended {
         // No handler forks between the look and the count.
         let _quiet = sys::Quiet::begin();
         if self.is_ours() {
-            pins::decrease(&SUSPENDED);
+            pins::decrease(&GLANCE.suspended);
         }
     }
 }
@@ -200,7 +193,7 @@ impl Drop for Suspended {
 /// Why nothing may be armed in this process at present, or any more.
 pub fn refusal() -> Option<Refusal> {
     let barred = BARRED.load(SeqCst).checked_sub(1).and_then(|why| Refusal::ALL.get(why)).copied();
-    barred.or_else(|| (SUSPENDED.load(SeqCst) != 0).then_some(Refusal::Executing))
+    barred.or_else(|| (GLANCE.suspended.load(SeqCst) != 0).then_some(Refusal::Executing))
 }
 
 /// How many threads start a program that is to find SIGSEGV ignored.
@@ -251,7 +244,7 @@ pub fn install() -> Result<(), Refusal> {
         return Err(Refusal::HandlerLost);
     }
     PROCESS.store(sys::process(), Relaxed);
-    STATE.fetch_or(INSTALLED, Release);
+    GLANCE.handler.fetch_or(INSTALLED, Release);
     Ok(())
 }
 
@@ -284,15 +277,15 @@ pub fn keep() -> Result<(), Refusal> {
 pub fn bar(why: Refusal) -> Refusal {
     BARRED.store(why as usize + 1, SeqCst);
     open_everything(why);
-    STATE.fetch_or(LOST, Release);
+    GLANCE.handler.fetch_or(LOST, Release);
     why
 }
 
 /// Whether a fault calls our handler, as far as this process has been told. Where it does not, nothing is closed. Who ignores SIGSEGV
-/// for a while ([`IGNORING`]) is counted in [`SUSPENDED`] all the while; a vfork child, whose actions are its own, in neither.
+/// for a while ([`IGNORING`]) is counted in `GLANCE.suspended` all the while; a vfork child, whose actions are its own, in neither.
 #[inline(always)]
 pub fn is_in_place() -> bool {
-    STATE.load(Acquire) == INSTALLED && SUSPENDED.load(Acquire) == 0
+    (GLANCE.handler.load(Acquire) == INSTALLED) & (GLANCE.suspended.load(Acquire) == 0)
 }
 
 /// The default action of SIGSEGV, in force. Everything must be open before.

@@ -3,62 +3,86 @@
 
 use super::buffers::with;
 use super::memory::preserving_errno;
-use crate::buffers::{Buffers, PATH_MAX, is_nothing_closed};
-use crate::doing::Doing;
+use crate::buffers::{Buffers, PATH_MAX};
+use crate::handler::disposition::is_in_place;
 use crate::in_use::are_calls_watched;
 use crate::lockfile::{self, Fate};
 use crate::next::Next;
-use crate::{next_of, past_libc, peek};
+use crate::{next_of, past_libc, peek, registry};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem;
 use core::ptr::NonNull;
 use precache_contract::segment::Refusal;
 
-/// Opens by `open`, unless the path is that of a reader's lock file.
-///
+type Open = unsafe extern "C" fn(*const c_char, c_int, c_uint) -> c_int;
+type OpenAt = unsafe extern "C" fn(c_int, *const c_char, c_int, c_uint) -> c_int;
+
+// Nearly always these two make the call at once, and leave it by a jump (`interpose::buffers`), with nothing put into memory: the
+// kernel's look for the path evicts the instructions that come before it, too.
+
 /// # Safety
-/// `path` must be what the program passes as a path.
-#[inline(always)]
-unsafe fn open_with(folder: c_int, path: *const c_char, flags: c_int, open: impl Fn() -> c_int + Copy) -> c_int {
-    // Nearly always: nothing is put into memory.
-    if !Buffers::from(path.cast(), 1).may_be_armed() && !are_calls_watched() && !lockfile::are_private() {
-        // Then nobody need see what the call returns, and it is left by a jump (`interpose::buffers`).
-        if is_no_device(path.addr()) {
-            return open();
-        }
-        let file = open();
-        // SAFETY: the kernel has just read it to its end.
-        if file >= 0 && unsafe { past_libc::begins_as_device(path) } {
-            // SAFETY: as before.
-            unsafe { look_at_opened(path, flags, file) };
-        }
-        return file;
+/// As open(2) demands, of which `next` is one.
+#[inline(never)] // One copy is enough for all of them; so below.
+unsafe fn open_here(path: *const c_char, flags: c_int, mode: c_uint, next: &Next) -> c_int {
+    if let Some(next) = next_of_plain(path.addr(), next) {
+        // SAFETY: the caller's promise.
+        let next = unsafe { mem::transmute::<NonNull<c_void>, Open>(next) };
+        // SAFETY: the program's own call.
+        return unsafe { next(path, flags, mode) };
     }
-    let open = move |()| open();
     // SAFETY: the caller's promise.
-    unsafe { open_looked_at(folder, path, flags, Doing::by(&open)) }
+    unsafe { open_looked_at(None, path, flags, mode, next) }
 }
 
-/// Whether the word in which the path begins tells that it is not a device's.
+/// # Safety
+/// As openat(2) demands, of which `next` is one.
+#[inline(never)]
+unsafe fn open_at(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint, next: &Next) -> c_int {
+    if let Some(next) = next_of_plain(path.addr(), next) {
+        // SAFETY: the caller's promise.
+        let next = unsafe { mem::transmute::<NonNull<c_void>, OpenAt>(next) };
+        // SAFETY: the program's own call.
+        return unsafe { next(folder, path, flags, mode) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { open_looked_at(Some(folder), path, flags, mode, next) }
+}
+
+/// The next function, if nobody need look at the path, nor see what the call returns: it is not armed, and no device's.
 #[inline(always)]
-fn is_no_device(path: usize) -> bool {
+fn next_of_plain(path: usize, next: &Next) -> Option<NonNull<c_void>> {
+    let next = next.known();
     let place = path % size_of::<usize>();
+    let word = path - place;
+    // The first byte tells of the path (`Buffers::from`); that of its word lies in the same page.
+    let is_elsewhere = !registry::could_lie_in(path) || registry::are_few() && !registry::is_in_few(path);
+    // As few branches as can be, and none that is mostly taken: the processor has forgotten them, too.
+    let is_left = !are_calls_watched() & !lockfile::are_private() & is_in_place() & next.is_some();
     // SAFETY: our handler is in place. Of a word that lies in one page either all is there or nothing.
-    !is_nothing_closed()
-        && unsafe { peek::word_inline(path - place) }.is_some_and(|word| past_libc::begins_otherwise(word, place))
+    let is_no_device =
+        || unsafe { peek::word_inline(word) }.is_some_and(|word| past_libc::begins_otherwise(word, place));
+    if is_elsewhere && is_left && is_no_device() { next } else { None }
 }
 
 /// The path is looked at when the kernel has taken it for good: until then it may be anything.
 ///
 /// # Safety
-/// As [`open_with`].
+/// As openat(2) demands, of which `next` is one; without a folder, open(2).
+#[cold]
 #[inline(never)] // One copy is enough for all who open.
-unsafe fn open_looked_at(folder: c_int, path: *const c_char, flags: c_int, open: Doing<(), c_int>) -> c_int {
+unsafe fn open_looked_at(folder: Option<c_int>, path: *const c_char, flags: c_int, mode: c_uint, next: &Next) -> c_int {
+    let Some(next) = next.address() else { return -1 };
+    let open = || match folder {
+        // SAFETY: the program's own call.
+        Some(folder) => unsafe { mem::transmute::<NonNull<c_void>, OpenAt>(next)(folder, path, flags, mode) },
+        // SAFETY: the same.
+        None => unsafe { mem::transmute::<NonNull<c_void>, Open>(next)(path, flags, mode) },
+    };
     // Of a word that lies in one page either all is there or nothing.
     let is_there = || peek::word(path.addr() & !(size_of::<usize>() - 1)).is_some();
     // SAFETY: a program that wants private lock files names its files by C strings.
     if let Some(path) = unsafe { (lockfile::are_private() && is_there()).then(|| text(path)).flatten() } {
-        match lockfile::decide(folder, path, flags) {
+        match lockfile::decide(folder.unwrap_or(libc::AT_FDCWD), path, flags) {
             Fate::Private => {
                 if let Ok(file) = lockfile::make_private(path, flags) {
                     return file;
@@ -73,7 +97,7 @@ unsafe fn open_looked_at(folder: c_int, path: *const c_char, flags: c_int, open:
         }
     }
     // A path in an armed mapping: of a longer one the kernel takes nothing.
-    let file = with(Buffers::from(path.cast(), PATH_MAX), || open.with(()) as isize) as c_int;
+    let file = with(Buffers::from(path.cast(), PATH_MAX), || open() as isize) as c_int;
     if file >= 0 {
         // SAFETY: the kernel has just read it to its end.
         unsafe { look_at_opened(path, flags, file) };
@@ -100,31 +124,6 @@ unsafe fn look_at_opened(path: *const c_char, flags: c_int, file: c_int) {
 unsafe fn text<'a>(path: *const c_char) -> Option<&'a CStr> {
     // SAFETY: the caller's promise.
     (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
-}
-
-type Open = unsafe extern "C" fn(*const c_char, c_int, c_uint) -> c_int;
-type OpenAt = unsafe extern "C" fn(c_int, *const c_char, c_int, c_uint) -> c_int;
-
-/// # Safety
-/// As open(2) demands, of which `next` is one.
-#[inline(never)] // One copy is enough for all of them; so below.
-unsafe fn open_here(path: *const c_char, flags: c_int, mode: c_uint, next: &Next) -> c_int {
-    let Some(next) = next.address() else { return -1 };
-    // SAFETY: the caller's promise.
-    let next = unsafe { mem::transmute::<NonNull<c_void>, Open>(next) };
-    // SAFETY: the program's own call.
-    unsafe { open_with(libc::AT_FDCWD, path, flags, move || next(path, flags, mode)) }
-}
-
-/// # Safety
-/// As openat(2) demands, of which `next` is one.
-#[inline(never)]
-unsafe fn open_at(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint, next: &Next) -> c_int {
-    let Some(next) = next.address() else { return -1 };
-    // SAFETY: the caller's promise.
-    let next = unsafe { mem::transmute::<NonNull<c_void>, OpenAt>(next) };
-    // SAFETY: the program's own call.
-    unsafe { open_with(folder, path, flags, move || next(folder, path, flags, mode)) }
 }
 
 /// Calls with a folder, if they take one, by one of these. The mode is there only when a file may be made; passing on an unused

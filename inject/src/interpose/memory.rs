@@ -127,7 +127,7 @@ fn advise_armed(start: usize, end: usize, number: c_int, call: Doing<(), c_int>)
 
 /// process_madvise(2). What it changes is rarely this process, and never looked up.
 pub fn advise_process(list: usize, number: c_int, call: Doing<(), isize>) -> isize {
-    let call = |()| with_both(&[list, 0, 0, 0, 0, 0], Buffers::one(core::ptr::null(), 0), call);
+    let call = |()| with_both(&[list, 0, 0, 0, 0, 0], Buffers::NONE, call);
     let call = Doing::by(&call);
     if is_changing(number) { change_all(call) } else { call.with(()) }
 }

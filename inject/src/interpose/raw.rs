@@ -306,14 +306,13 @@ unsafe extern "C" fn concerned(
                 let target = Target::at(a as c_int, b as *const c_char, e as c_int);
                 execute_target(target, c as List, d as List, Execute::by(&call)) as isize
             }
-            libc::SYS_setrlimit | libc::SYS_prlimit64 => {
-                let (resource, new) = if number == libc::SYS_setrlimit { (a, b) } else { (b, c) };
-                before_limit(resource as c_uint, new as *const c_void);
-                with_both(&words, Buffers::one(core::ptr::null(), 0), call)
-            }
-            libc::SYS_sigaltstack => {
-                look_at_stack(a as usize);
-                with_both(&words, Buffers::one(core::ptr::null(), 0), call)
+            libc::SYS_setrlimit | libc::SYS_prlimit64 | libc::SYS_sigaltstack => {
+                match number {
+                    libc::SYS_setrlimit => before_limit(a as c_uint, b as *const c_void),
+                    libc::SYS_prlimit64 => before_limit(b as c_uint, c as *const c_void),
+                    _ => look_at_stack(a as usize),
+                }
+                with_both(&words, Buffers::NONE, call)
             }
             _ => numbers::make(
                 number,
@@ -321,7 +320,7 @@ unsafe extern "C" fn concerned(
                 Doing::by(&|all: Words| {
                     let [a, b, c, d, e, f] = all.map(|word| word as c_long);
                     let call = |()| next(number, a, b, c, d, e, f) as isize;
-                    with_both(&words, Buffers::one(core::ptr::null(), 0), Doing::by(&call))
+                    with_both(&words, Buffers::NONE, Doing::by(&call))
                 }),
             ),
         }) as c_long

@@ -5,47 +5,39 @@
 //! act looks at the table then. Where not all of a mapping is armed, the end of what comes before counts as armed here: a path
 //! that begins there may end in armed memory.
 
+use crate::glance::GLANCE;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 use precache_contract::segment::MAPPINGS;
 
+/// Those that are looked at together share a cache line.
+#[repr(align(64))]
+struct Spans([[AtomicUsize; 2]; MAPPINGS]);
+
 /// First byte and end of the mapping in each slot of the table. Empty: none.
 #[cfg_attr(not(test), unsafe(link_section = ".bss.trip"))]
-static SPANS: [[AtomicUsize; 2]; MAPPINGS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAPPINGS];
+static SPANS: Spans = Spans([const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MAPPINGS]);
 
 /// Slots that are looked at together.
 const FEW: usize = 4;
 
-// What calls look at lies together, whichever file it is of: where the linker had put it apart, `open` between mappings took up to
-// twice as long again.
-
-/// Slots from this one on have never been used.
-#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
-static TOP: AtomicUsize = AtomicUsize::new(0);
-
-/// All mappings ever armed lie between these.
-#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
-static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
-#[cfg_attr(not(test), unsafe(link_section = ".data.call"))]
-static HIGHEST: AtomicUsize = AtomicUsize::new(0);
-
 pub fn enter(slot: usize, start: usize, end: usize) {
-    LOWEST.fetch_min(start, SeqCst);
-    HIGHEST.fetch_max(end, SeqCst);
-    TOP.fetch_max(slot + 1, SeqCst);
-    if let Some(span) = SPANS.get(slot) {
+    GLANCE.lowest.fetch_min(start, SeqCst);
+    GLANCE.highest.fetch_max(end, SeqCst);
+    GLANCE.top.fetch_max(slot + 1, SeqCst);
+    if let Some(span) = SPANS.0.get(slot) {
         span[0].store(start, SeqCst);
         span[1].store(end, SeqCst);
     }
 }
 
 pub fn leave(slot: usize) {
-    if let Some(span) = SPANS.get(slot) {
+    if let Some(span) = SPANS.0.get(slot) {
         span[1].store(0, SeqCst);
     }
 }
 
 fn used() -> &'static [[AtomicUsize; 2]] {
-    SPANS.get(..TOP.load(Acquire)).unwrap_or(&SPANS)
+    SPANS.0.get(..GLANCE.top.load(Acquire)).unwrap_or(&SPANS.0)
 }
 
 /// Whether an armed mapping overlaps the range.
@@ -69,7 +61,7 @@ pub fn does_overlap_inline(start: usize, end: usize) -> bool {
 /// Whether [`is_among_few`] knows all that is armed.
 #[inline(always)]
 pub fn are_few() -> bool {
-    TOP.load(Acquire) <= FEW
+    GLANCE.top.load(Acquire) <= FEW
 }
 
 /// Whether one of the first mappings, of which few programs have more, overlaps the range; of one that begins above user space
@@ -77,14 +69,19 @@ pub fn are_few() -> bool {
 /// one elsewhere. Written out, for the library is built to be small, and a loop takes half as long again.
 #[inline(always)]
 pub fn is_among_few(start: usize, end: usize) -> bool {
-    // A mapping's addresses and this one are those of user space, and so is a start that overlaps: then a difference is below
-    // zero, as its highest bit tells, where the first one is less.
-    let end = end.min(HIGHEST.load(Relaxed));
+    is_among_few_below(start, end.min(GLANCE.highest.load(Relaxed)))
+}
+
+/// As [`is_among_few`], where the end is an address of user space or the start is none.
+#[inline(always)]
+fn is_among_few_below(start: usize, end: usize) -> bool {
+    // A mapping's addresses are those of user space, too, and so is a start that overlaps: then a difference is below zero, as
+    // its highest bit tells, where the first one is less.
     let both_less = |[armed, until]: &[AtomicUsize; 2]| {
         armed.load(Relaxed).wrapping_sub(end) & start.wrapping_sub(until.load(Relaxed))
     };
     const { assert!(FEW == 4) };
-    let [one, two, three, four, ..] = &SPANS;
+    let [one, two, three, four, ..] = &SPANS.0;
     let any = both_less(one) | both_less(two) | both_less(three) | both_less(four);
     any > isize::MAX as usize
 }
@@ -92,15 +89,22 @@ pub fn is_among_few(start: usize, end: usize) -> bool {
 /// Whether anything that was ever armed could overlap the range.
 #[inline(always)]
 pub fn could_overlap(start: usize, end: usize) -> bool {
-    start < HIGHEST.load(Relaxed) && LOWEST.load(Relaxed) < end
+    start < GLANCE.highest.load(Relaxed) && GLANCE.lowest.load(Relaxed) < end
+}
+
+/// Whether the address could lie in anything that was ever armed.
+#[inline(always)]
+pub fn could_lie_in(address: usize) -> bool {
+    let lowest = GLANCE.lowest.load(Relaxed);
+    address.wrapping_sub(lowest) < GLANCE.highest.load(Relaxed).wrapping_sub(lowest)
 }
 
 /// Whether one of these addresses could lie in anything that was ever armed; if nothing was, in the last byte of all. Written out, as
 /// [`is_among_few`].
 #[inline(always)]
 pub fn could_any_lie_in([one, two, three, four, five]: [usize; 5]) -> bool {
-    let lowest = LOWEST.load(Relaxed);
-    let length = HIGHEST.load(Relaxed).wrapping_sub(lowest);
+    let lowest = GLANCE.lowest.load(Relaxed);
+    let length = GLANCE.highest.load(Relaxed).wrapping_sub(lowest);
     let lies = |address: usize| address.wrapping_sub(lowest) < length;
     lies(one) | lies(two) | lies(three) | lies(four) | lies(five)
 }
@@ -109,8 +113,8 @@ pub fn could_any_lie_in([one, two, three, four, five]: [usize; 5]) -> bool {
 /// addresses that could. Written out, as [`is_among_few`].
 #[inline(always)]
 pub fn lie_between_few([one, two, three, four, five]: [usize; 5]) -> bool {
-    let lowest = LOWEST.load(Relaxed);
-    let length = HIGHEST.load(Relaxed).wrapping_sub(lowest);
+    let lowest = GLANCE.lowest.load(Relaxed);
+    let length = GLANCE.highest.load(Relaxed).wrapping_sub(lowest);
     let look = |(first, last, count): (usize, usize, usize), address: usize| {
         if address.wrapping_sub(lowest) < length {
             (first.min(address), last.max(address), count + 1)
@@ -122,10 +126,10 @@ pub fn lie_between_few([one, two, three, four, five]: [usize; 5]) -> bool {
     count <= 2 && are_few() && !is_in_few(first) && (first == last || !is_in_few(last))
 }
 
-/// Whether the address lies in one of the first mappings.
+/// Whether the address lies in one of the first mappings; of one above user space it may say so, too.
 #[inline(always)]
 pub fn is_in_few(address: usize) -> bool {
-    is_among_few(address, address.wrapping_add(1))
+    is_among_few_below(address, address.wrapping_add(1))
 }
 
 /// Slots whose mapping could hold the address.

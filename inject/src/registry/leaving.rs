@@ -1,7 +1,8 @@
 //! How a mapping leaves the table: before the call that unmaps it, and only when nobody is at work in it any more.
 
 use super::lifecycle::Departures;
-use super::{Entry, Held, IN_USE, TABLE, brief, note_change};
+use super::{Entry, Held, TABLE, brief, note_change};
+use crate::glance::GLANCE;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use precache_contract::segment::MAPPINGS;
@@ -22,7 +23,7 @@ impl Leaving {
         HAVE_LEFT.store(true, SeqCst);
         if held.entry.lifecycle.mark_leaving() {
             note_change();
-            IN_USE.fetch_sub(1, SeqCst);
+            GLANCE.in_use.fetch_sub(1, SeqCst);
             self.0 |= 1 << held.slot;
             DEPARTURES.begin(self.0);
             brief::leave(held.slot);

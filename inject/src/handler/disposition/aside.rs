@@ -2,9 +2,10 @@
 //! makes no system call.
 
 use super::{
-    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, STATE, Suspended, accommodate, bar, get,
-    in_front_of, is_known, is_ours, is_virtual, put_in_place, set, set_own, take_over,
+    IGNORE, IGNORING, INSTALLED, Installing, MARK, NOBODY, PROCESS, Suspended, accommodate, bar, get, in_front_of,
+    is_known, is_ours, is_virtual, put_in_place, set, set_own, take_over,
 };
+use crate::glance::GLANCE;
 use crate::handler::stand_in::{self, STAND_IN};
 use crate::sys::{self, Action, SignalSet, bit};
 use crate::{owner, past_libc, pins};
@@ -192,7 +193,7 @@ impl Withdrawn {
             sys::set_action(libc::SIGSEGV, &get()).ok()?;
             let _ = sys::set_action(STAND_IN, &set_own(None));
         }
-        STATE.fetch_and(!INSTALLED, Release);
+        GLANCE.handler.fetch_and(!INSTALLED, Release);
         stand_in::stand_back(true);
         let mask = sys::mask();
         sys::set_mask(stand_in::form_of(stand_in::program_form(mask)));
@@ -219,6 +220,6 @@ impl Drop for Withdrawn {
             set_own(Some(&own));
             take_over(&wanted);
         }
-        STATE.fetch_or(INSTALLED, Release);
+        GLANCE.handler.fetch_or(INSTALLED, Release);
     }
 }
