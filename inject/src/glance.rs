@@ -13,11 +13,11 @@ pub struct Glance {
     pub highest: AtomicUsize,
     /// Slots of the table from this one on have never been used.
     pub top: AtomicUsize,
-    /// Slots in use.
+    /// Slots that hold a mapping now.
     pub in_use: AtomicU32,
     /// How many threads are in the middle of what no checkpoint may meet (`handler::disposition`).
     pub suspended: AtomicU32,
-    /// Whether our handler is in place (`handler::disposition`).
+    /// Bits that say whether our handler is in place (`handler::disposition`).
     pub handler: AtomicU8,
     /// Calls are looked at when they return (`in_use`).
     pub are_calls_watched: AtomicBool,
@@ -27,7 +27,8 @@ pub struct Glance {
 
 const _: () = assert!(size_of::<Glance>() == LINE);
 
-/// In `.data`, as what comes next after our functions (`next`): a page of `.bss` would be one more for the processor to find.
+/// In `.data`, with which the addresses of the next library's functions share a page (`next`): one of `.bss` would be another that the
+/// processor has to look up.
 #[cfg_attr(not(test), unsafe(link_section = ".data.glance"))]
 pub static GLANCE: Glance = Glance {
     lowest: AtomicUsize::new(usize::MAX),

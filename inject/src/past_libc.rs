@@ -10,7 +10,7 @@ use crate::doing::Doing;
 use crate::handler::disposition;
 use crate::interpose::memory::preserving_errno;
 use crate::{arming, fork_gate, handover, owner, registry, settings, sys, valgrind};
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use precache_contract::segment::Refusal;
 
@@ -153,6 +153,16 @@ pub fn begins_otherwise(word: usize, place: usize) -> bool {
     const KNOWN: usize = usize::MAX >> (8 * (size_of::<usize>() - FOLDER.len()));
     let beyond = 8 * place as u32;
     (word >> beyond ^ BEGINNING) & KNOWN & usize::MAX >> beyond != 0
+}
+
+/// Whether the path may be that of a device: of others two bytes are read.
+///
+/// # Safety
+/// A C string.
+#[inline(always)]
+pub unsafe fn begins_as_device(path: *const c_char) -> bool {
+    // SAFETY: the caller's promise; behind a byte that is not its last one there is another.
+    FOLDER.iter().enumerate().all(|(at, &byte)| unsafe { *path.add(at) } as u8 == byte)
 }
 
 /// Whether the path is that of a device that pins.

@@ -26,7 +26,7 @@ pub enum Populate {
     Auto,
 }
 
-/// The settings that are not lists.
+/// The settings that are neither lists nor looked at by calls ([`GLANCE`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub session: u64,
@@ -86,18 +86,20 @@ static STORE: Store = Store {
 /// Call once, before any other function of this module but [`get`] and [`is_left_alone`].
 pub unsafe fn read(value: Option<&CStr>) {
     // SAFETY: the caller's promise.
-    let is_complete = value.is_some_and(|value| unsafe { take(value.to_bytes()) });
+    let are_locks_private = value.and_then(|value| unsafe { take(value.to_bytes()) });
     // Once, and last: libraries of the program may have begun threads, which ask.
-    STORE.state.store(if is_complete { SERVED } else { LEFT_ALONE }, Release);
+    STORE.state.store(if are_locks_private.is_some() { SERVED } else { LEFT_ALONE }, Release);
+    GLANCE.are_locks_private.store(are_locks_private == Some(true), Release);
 }
 
-/// Keeps the value, and what it says; whether it has all that is essential.
+/// Keeps the value, and what it says, but for whether LMDB readers get lock files of their own: that is returned. `None`: something
+/// essential is missing.
 ///
 /// # Safety
 /// As [`read`].
-unsafe fn take(value: &[u8]) -> bool {
+unsafe fn take(value: &[u8]) -> Option<bool> {
     if value.len() >= CAPACITY {
-        return false;
+        return None;
     }
     // SAFETY: the caller's promise: nobody else reads or writes the cells now.
     let (text, settings) = unsafe { (&mut *TEXT.0.get(), &mut *STORE.settings.get()) };
@@ -136,9 +138,7 @@ unsafe fn take(value: &[u8]) -> bool {
             _ => {}
         }
     }
-    let is_complete = complete == (true, true);
-    GLANCE.are_locks_private.store(is_complete && are_locks_private, Relaxed);
-    is_complete
+    (complete == (true, true)).then_some(are_locks_private)
 }
 
 /// The settings; `None`: this process is left alone, or our constructor is not through yet.

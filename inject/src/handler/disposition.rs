@@ -30,7 +30,7 @@ const SA_RESTORER: u64 = 0x0400_0000;
 
 static INSTALLING: AtomicBool = AtomicBool::new(false);
 
-/// Of the byte in [`GLANCE`] that says of our handler: it was put in place.
+/// Bits of `GLANCE.handler`. It was put in place.
 const INSTALLED: u8 = 1;
 
 /// It is not called any more, or not whenever something faults, and all is open.

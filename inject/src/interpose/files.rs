@@ -3,8 +3,7 @@
 
 use super::buffers::with;
 use super::memory::preserving_errno;
-use crate::buffers::{Buffers, PATH_MAX};
-use crate::handler::disposition::is_in_place;
+use crate::buffers::{Buffers, PATH_MAX, is_nothing_closed};
 use crate::in_use::are_calls_watched;
 use crate::lockfile::{self, Fate};
 use crate::next::Next;
@@ -17,8 +16,7 @@ use precache_contract::segment::Refusal;
 type Open = unsafe extern "C" fn(*const c_char, c_int, c_uint) -> c_int;
 type OpenAt = unsafe extern "C" fn(c_int, *const c_char, c_int, c_uint) -> c_int;
 
-// Nearly always these two make the call at once, and leave it by a jump (`interpose::buffers`), with nothing put into memory: the
-// kernel's look for the path evicts the instructions that come before it, too.
+// Where files are mapped these two nearly always make the call at once, and leave it by a jump (`interpose::buffers`).
 
 /// # Safety
 /// As open(2) demands, of which `next` is one.
@@ -53,15 +51,15 @@ unsafe fn open_at(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint
 fn next_of_plain(path: usize, next: &Next) -> Option<NonNull<c_void>> {
     let next = next.known();
     let place = path % size_of::<usize>();
-    let word = path - place;
     // The first byte tells of the path (`Buffers::from`); that of its word lies in the same page.
     let is_elsewhere = !registry::could_lie_in(path) || registry::are_few() && !registry::is_in_few(path);
-    // As few branches as can be, and none that is mostly taken: the processor has forgotten them, too.
-    let is_left = !are_calls_watched() & !lockfile::are_private() & is_in_place() & next.is_some();
-    // SAFETY: our handler is in place. Of a word that lies in one page either all is there or nothing.
+    // Not `&&`: in the midst of a look for a path the processor forgets how such branches go, and guesses that they are not taken.
+    let is_usual = next.is_some() & !are_calls_watched() & !lockfile::are_private() & !is_nothing_closed();
+    // SAFETY: only asked where that holds, so our handler is in place. Of a word that lies in one page either all is there or
+    // nothing.
     let is_no_device =
-        || unsafe { peek::word_inline(word) }.is_some_and(|word| past_libc::begins_otherwise(word, place));
-    if is_elsewhere && is_left && is_no_device() { next } else { None }
+        || unsafe { peek::word_inline(path - place) }.is_some_and(|word| past_libc::begins_otherwise(word, place));
+    if is_elsewhere && is_usual && is_no_device() { next } else { None }
 }
 
 /// The path is looked at when the kernel has taken it for good: until then it may be anything.
@@ -98,8 +96,9 @@ unsafe fn open_looked_at(folder: Option<c_int>, path: *const c_char, flags: c_in
     }
     // A path in an armed mapping: of a longer one the kernel takes nothing.
     let file = with(Buffers::from(path.cast(), PATH_MAX), || open() as isize) as c_int;
-    if file >= 0 {
-        // SAFETY: the kernel has just read it to its end.
+    // SAFETY: the kernel has just read it to its end.
+    if file >= 0 && (lockfile::are_private() || unsafe { past_libc::begins_as_device(path) }) {
+        // SAFETY: as before.
         unsafe { look_at_opened(path, flags, file) };
     }
     file

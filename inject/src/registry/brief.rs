@@ -69,12 +69,12 @@ pub fn are_few() -> bool {
 /// one elsewhere. Written out, for the library is built to be small, and a loop takes half as long again.
 #[inline(always)]
 pub fn is_among_few(start: usize, end: usize) -> bool {
-    is_among_few_below(start, end.min(GLANCE.highest.load(Relaxed)))
+    is_among_few_uncapped(start, end.min(GLANCE.highest.load(Relaxed)))
 }
 
 /// As [`is_among_few`], where the end is an address of user space or the start is none.
 #[inline(always)]
-fn is_among_few_below(start: usize, end: usize) -> bool {
+fn is_among_few_uncapped(start: usize, end: usize) -> bool {
     // A mapping's addresses are those of user space, too, and so is a start that overlaps: then a difference is below zero, as
     // its highest bit tells, where the first one is less.
     let both_less = |[armed, until]: &[AtomicUsize; 2]| {
@@ -92,7 +92,7 @@ pub fn could_overlap(start: usize, end: usize) -> bool {
     start < GLANCE.highest.load(Relaxed) && GLANCE.lowest.load(Relaxed) < end
 }
 
-/// Whether the address could lie in anything that was ever armed.
+/// Whether the address could lie in anything that was ever armed; if nothing was, the last byte of all.
 #[inline(always)]
 pub fn could_lie_in(address: usize) -> bool {
     let lowest = GLANCE.lowest.load(Relaxed);
@@ -129,7 +129,7 @@ pub fn lie_between_few([one, two, three, four, five]: [usize; 5]) -> bool {
 /// Whether the address lies in one of the first mappings; of one above user space it may say so, too.
 #[inline(always)]
 pub fn is_in_few(address: usize) -> bool {
-    is_among_few_below(address, address.wrapping_add(1))
+    is_among_few_uncapped(address, address.wrapping_add(1))
 }
 
 /// Slots whose mapping could hold the address.

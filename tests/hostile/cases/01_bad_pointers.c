@@ -1,5 +1,5 @@
-/* Expected: lists, messages, masks and environments that are not there, or not to their end, are answered with EFAULT, by
- * function and by number, before a file is mapped and afterwards; no handler is called. What is good before the end is
+/* Expected: paths, lists, messages, masks and environments that are not there, or not to their end, are answered with EFAULT, by
+ * function and by number, before a file is mapped, while it is and afterwards; no handler is called. What is good before the end is
  * transferred. */
 #include "hostile.h"
 #include <poll.h>
@@ -31,6 +31,9 @@ static void calls_with(void *bad)
 	struct iovec part = { &byte, 1 };
 	struct msghdr without = { .msg_iov = bad, .msg_iovlen = 1 };
 	struct pollfd file = { .fd = in };
+	tell("open", open(bad, O_RDONLY));
+	tell("openat", openat(AT_FDCWD, bad, O_RDONLY));
+	tell("open by number", syscall(SYS_open, bad, O_RDONLY));
 	tell("writev", writev(out, bad, 1));
 	tell("writev of 1,024", writev(out, bad, 1024));
 	tell("readv", readv(in, bad, 1));
@@ -147,5 +150,8 @@ int main(int count, char **arguments)
 	cut_short(30 * MIB + 100);
 	more_than_come();
 	read_pages(base, 40 * MIB, 50 * MIB);
+	munmap((void *)base, file_length);
+	for (int i = 0; i < 6; i++)
+		calls_with(bad[i]);
 	return 0;
 }

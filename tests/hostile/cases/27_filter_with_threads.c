@@ -109,6 +109,7 @@ enum {
 	VFORKED = 1 << 15,
 	FULL = 1 << 16,
 	NO_SOCKETS = 1 << 17,
+	LATER = 1 << 18,
 };
 
 static void program(const char *what, int how)
@@ -170,6 +171,11 @@ static void program(const char *what, int how)
 		for (size_t at = 21 * MIB; at < file_length; at += MIB)
 			sum += base[at] + read_there(at + MIB / 2);
 		write(1, text, snprintf(text, sizeof text, "%s: %d\n", what, sum));
+		if (how & LATER) {
+			/* A call that fails is no fault. */
+			sigprocmask(SIG_BLOCK, &set, NULL);
+			write(1, text, snprintf(text, sizeof text, "%d\n", open((char *)8, O_RDONLY) == -1 && errno == EFAULT));
+		}
 		if (how & FILLED && !(how & AGAIN)) {
 			/* Both threads; each page is found to be there the second time. */
 			for (int i = 0; i < 800; i += 2)
@@ -262,6 +268,7 @@ int main(int count, char **arguments)
 	program("handler afterwards that jumps", AFTERWARDS | JUMPS);
 	program("handler before, action of a vfork child", BEFORE | VFORKED);
 	program("nearly full mask", NO_SOCKETS | FULL);
+	program("masked later", NO_SOCKETS | LATER);
 	program("forked, handler there", NO_SOCKETS | FORKED);
 	program("forked", FORKED);
 	program("handler before, forked", BEFORE | FORKED);
