@@ -12,6 +12,9 @@ pub struct Held {
     bytes: AtomicU64,
     crowding: AtomicU64,
     size: AtomicU64,
+    closed: AtomicU64,
+    /// Bytes from which on nothing more is fetched until something has been dropped; 0: there is no such bound.
+    most: AtomicU64,
 }
 
 impl Held {
@@ -29,6 +32,21 @@ impl Held {
     /// Bytes of the files.
     pub fn size(&self) -> u64 {
         self.size.load(Relaxed)
+    }
+
+    /// How often a file was closed by the last who had it open.
+    pub fn closed(&self) -> u64 {
+        self.closed.load(Relaxed)
+    }
+
+    /// From so many bytes on nothing more is to be fetched until something has been dropped. `None`: there is no such bound.
+    pub fn bound(&self, most: Option<u64>) {
+        self.most.store(most.unwrap_or(0), Relaxed);
+    }
+
+    fn is_exceeded(&self) -> bool {
+        let most = self.most.load(Relaxed);
+        most != 0 && self.bytes() > most
     }
 }
 
@@ -66,18 +84,27 @@ impl Parts {
         held.bytes.fetch_sub(self.parts.bytes(), Relaxed);
         held.crowding.fetch_sub(self.crowding, Relaxed);
         held.size.fetch_sub(self.size, Relaxed);
+        held.closed.fetch_add(1, Relaxed);
     }
 }
 
 /// The parts of one file.
 pub struct Kept {
     parts: Mutex<Parts>,
+    /// What is held of all files in memory.
+    all: Weak<Held>,
 }
 
 impl Kept {
     /// Of a file of so many bytes.
     pub fn new(size: u64, held: &Arc<Held>) -> Self {
-        Self { parts: Mutex::new(Parts { size, counters: vec![Arc::downgrade(held)], ..Parts::default() }) }
+        let all = Arc::downgrade(held);
+        Self { parts: Mutex::new(Parts { size, counters: vec![all.clone()], ..Parts::default() }), all }
+    }
+
+    /// Whether more is held of all files than there is memory for ([`Held::bound`]).
+    pub fn exceeds_memory(&self) -> bool {
+        self.all.upgrade().is_some_and(|held| held.is_exceeded())
     }
 
     /// What is held of this file counts here, too, from now on.

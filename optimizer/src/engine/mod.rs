@@ -12,6 +12,7 @@ mod mount;
 mod pool;
 mod ranges;
 mod residency;
+mod room;
 pub mod sent;
 mod trust;
 mod walk;

@@ -245,7 +245,7 @@ impl Inner {
 
     /// The next chunk that is not cached as a whole, if it may be in flight.
     fn take(&self, only: Option<(&DataFile, Way)>) -> Option<Job> {
-        if only.is_some_and(|(file, _)| file.is_being_dropped()) {
+        if only.is_some_and(|(file, _)| file.is_being_dropped() || file.lacks_room()) {
             return None;
         }
         let (mut passed, mut has_passed) = (None::<Job>, false);
@@ -270,6 +270,7 @@ impl Inner {
             };
             if only.is_none() {
                 job.file.wait_while_dropped();
+                job.file.wait_for_room();
             }
             if let Some(sample) = job.sample {
                 if !job.file.keeps(sample) {

@@ -8,6 +8,7 @@
 pub mod budget;
 pub mod choice;
 pub mod congestion;
+pub mod crowd;
 mod least;
 pub mod pieces;
 pub mod plan;
