@@ -7,9 +7,9 @@ use super::audience::Audiences;
 use super::cached::Cached;
 use super::failures::Failures;
 use super::filling::Filling;
-use super::kept::{Held, Kept};
+use super::held::Held;
+use super::kept::Kept;
 use super::residency::Residency;
-use super::room::Room;
 use super::sent::SentFile;
 use super::trust::{LONG_PERIOD, PERIOD, Trust};
 use super::walk::Walk;
@@ -85,7 +85,6 @@ pub struct FileRecord {
     pub residency: Residency,
     pub(super) filling: Filling,
     pub(super) walk: Walk,
-    pub(super) room: Room,
     /// What was fetched and not dropped.
     pub kept: Kept,
     /// Who hears what comes and goes.
@@ -215,7 +214,6 @@ impl FileRecord {
             read_ahead,
             filling: Filling::new(engine, residency, read_ahead.is_some_and(|bytes| bytes > 0)),
             walk: Walk::default(),
-            room: Room::default(),
             kept: Kept::new(metadata.size(), held),
             audiences: Audiences::default(),
             origin: Instant::now(),

@@ -1,54 +1,11 @@
 //! What was fetched of a file and has not been dropped: only this may ever be dropped.
 
+use super::held::Held;
 use super::ranges::Ranges;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-
-/// What is held of some files, as long as someone has them mapped.
-#[derive(Default)]
-pub struct Held {
-    bytes: AtomicU64,
-    crowding: AtomicU64,
-    size: AtomicU64,
-    closed: AtomicU64,
-    /// Bytes from which on nothing more is fetched until something has been dropped; 0: there is no such bound.
-    most: AtomicU64,
-}
-
-impl Held {
-    /// Bytes that were fetched and not dropped.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
-    }
-
-    /// Bytes that the kernel has evicted of them while as many were cached that were not fetched here: their readers brought
-    /// these in themselves, or somebody did before.
-    pub fn crowding(&self) -> u64 {
-        self.crowding.load(Relaxed)
-    }
-
-    /// Bytes of the files.
-    pub fn size(&self) -> u64 {
-        self.size.load(Relaxed)
-    }
-
-    /// How often a file was closed by the last who had it open.
-    pub fn closed(&self) -> u64 {
-        self.closed.load(Relaxed)
-    }
-
-    /// From so many bytes on nothing more is to be fetched until something has been dropped. `None`: there is no such bound.
-    pub fn bound(&self, most: Option<u64>) {
-        self.most.store(most.unwrap_or(0), Relaxed);
-    }
-
-    fn is_exceeded(&self) -> bool {
-        let most = self.most.load(Relaxed);
-        most != 0 && self.bytes() > most
-    }
-}
 
 #[derive(Default)]
 struct Parts {
@@ -84,14 +41,13 @@ impl Parts {
         held.bytes.fetch_sub(self.parts.bytes(), Relaxed);
         held.crowding.fetch_sub(self.crowding, Relaxed);
         held.size.fetch_sub(self.size, Relaxed);
-        held.closed.fetch_add(1, Relaxed);
     }
 }
 
 /// The parts of one file.
 pub struct Kept {
     parts: Mutex<Parts>,
-    /// What is held of all files in memory.
+    /// What is held of all files.
     all: Weak<Held>,
 }
 
@@ -102,9 +58,9 @@ impl Kept {
         Self { parts: Mutex::new(Parts { size, counters: vec![all.clone()], ..Parts::default() }), all }
     }
 
-    /// Whether more is held of all files than there is memory for ([`Held::bound`]).
-    pub fn exceeds_memory(&self) -> bool {
-        self.all.upgrade().is_some_and(|held| held.is_exceeded())
+    /// Whether fetching is to wait until something has left, of whatever file.
+    pub fn lacks_room(&self) -> bool {
+        self.all.upgrade().is_some_and(|held| held.lacks_room())
     }
 
     /// What is held of this file counts here, too, from now on.
@@ -188,7 +144,10 @@ impl Kept {
     pub fn remove(&self, range: &Range<u64>) -> u64 {
         let state = &mut *self.parts();
         let removed = state.parts.remove(range);
-        state.count(|held| _ = held.bytes.fetch_sub(removed, Relaxed));
+        state.count(|held| {
+            held.bytes.fetch_sub(removed, Relaxed);
+            held.left.fetch_add(removed, Relaxed);
+        });
         removed
     }
 }

@@ -15,6 +15,7 @@ use crate::policy::congestion::{Congestion, Estimate};
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A thread that had nothing to do for so long ends: a mount that nobody reads from any more keeps none.
@@ -25,6 +26,9 @@ pub struct Seat {
     inner: Arc<Inner>,
     wish: Wish,
 }
+
+/// After so long it is looked again whether there is room.
+const MOMENT: Duration = Duration::from_millis(1);
 
 struct State {
     lanes: Lanes,
@@ -206,7 +210,7 @@ impl Inner {
             return;
         }
         let inner = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("fill".into()).stack_size(128 << 10);
+        let thread = thread::Builder::new().name("fill".into()).stack_size(128 << 10);
         // Without another thread, those that there are go on; without any, nothing is fetched, nobody waits, and the report tells.
         if thread.spawn(move || inner.work_until_closed()).is_ok() {
             state.threads += 1;
@@ -245,7 +249,7 @@ impl Inner {
 
     /// The next chunk that is not cached as a whole, if it may be in flight.
     fn take(&self, only: Option<(&DataFile, Way)>) -> Option<Job> {
-        if only.is_some_and(|(file, _)| file.is_being_dropped() || file.lacks_room()) {
+        if only.is_some_and(|(file, _)| file.is_being_dropped() || file.kept.lacks_room()) {
             return None;
         }
         let (mut passed, mut has_passed) = (None::<Job>, false);
@@ -270,7 +274,6 @@ impl Inner {
             };
             if only.is_none() {
                 job.file.wait_while_dropped();
-                job.file.wait_for_room();
             }
             if let Some(sample) = job.sample {
                 if !job.file.keeps(sample) {
@@ -279,6 +282,10 @@ impl Inner {
                 }
             } else {
                 job.lacking = job.file.lacking(&job.chunk);
+            }
+            if !job.lacking.is_empty() && only.is_none() && job.file.kept.lacks_room() {
+                self.hold_back(job);
+                continue;
             }
             let cached = job.chunk.end - job.chunk.start - job.bytes_lacking();
             job.account.cached.fetch_add(cached, Relaxed);
@@ -290,6 +297,18 @@ impl Inner {
             job.tell_cached();
             passed = Some(job);
         }
+    }
+
+    /// Another thread, or this one, takes the chunk in a moment. Not for threads that have chunks in flight.
+    fn hold_back(&self, job: Job) {
+        let mut state = self.lock();
+        if state.closed {
+            state.lanes.land(&job);
+        } else {
+            state.lanes.put_back(job);
+        }
+        drop(state);
+        thread::sleep(MOMENT);
     }
 
     /// Makes room for another request.

@@ -71,35 +71,18 @@ impl Group {
             Version::One => "memory.usage_in_bytes",
             Version::Two => "memory.current",
         })?;
-        Some(limit.saturating_sub(used.saturating_sub(self.cached()?)))
-    }
-
-    /// Bytes of files in its page cache: what is shared memory cannot be reclaimed.
-    pub fn cached(&self) -> Option<u64> {
-        let [cache, shmem] = match self.version {
-            // With the groups below it, as the limit has it.
-            Version::One => self.fields("memory.stat", ["total_cache", "total_shmem"]),
-            Version::Two => self.fields("memory.stat", ["file", "shmem"]),
-        }?;
-        Some(cache.saturating_sub(shmem))
-    }
-
-    /// How often its limit was met so far, and the kernel had to make room.
-    pub fn reclaims(&self) -> Option<u64> {
-        match self.version {
-            Version::One => self.number("memory.failcnt"),
-            Version::Two => Some(self.fields("memory.events", ["high", "max"])?.iter().sum()),
-        }
-    }
-
-    /// These of the numbers that a file of the group tells by name; 0 for one that it does not.
-    fn fields<const COUNT: usize>(&self, file: &str, names: [&str; COUNT]) -> Option<[u64; COUNT]> {
-        let text = fs::read_to_string(self.folder.join(file)).ok()?;
+        let stat = fs::read_to_string(self.folder.join("memory.stat")).ok()?;
         let field = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
         };
-        Some(names.map(field))
+        let (cache, shmem) = match self.version {
+            // With the groups below it, as the limit has it.
+            Version::One => (field("total_cache"), field("total_shmem")),
+            Version::Two => (field("file"), field("shmem")),
+        };
+        let kept = used.saturating_sub(cache.saturating_sub(shmem));
+        Some(limit.saturating_sub(kept))
     }
 
     /// A file of the group.

@@ -46,12 +46,6 @@ impl Memory {
         (calm as f64 * pressure::share(waiting.unwrap_or(0.0))) as u64
     }
 
-    /// Bytes of files that are cached within the innermost limit, and how often the kernel had to make room there so far.
-    pub fn reclaimed(&self) -> Option<(u64, u64)> {
-        let group = self.limited()?;
-        Some((group.cached()?, group.reclaims()?))
-    }
-
     /// Whose memory it is: the folder of the innermost memory cgroup that has a limit, or of the outermost that can be seen, as what
     /// is charged to any group below it is bounded there. Batch systems give each task a group of its own, and the limit to the job.
     /// Where it cannot be seen, the path of our own group.

@@ -114,18 +114,6 @@ fn version_2_takes_the_tightest_limit_on_the_way_up() {
     assert_eq!(Memory::at(root.path()).budget(), without_slack((768 - 100) * MIB));
 }
 
-/// Of both versions, what is cached and how often room was made; without a limit there is nothing to tell.
-#[test]
-fn what_is_reclaimed_is_told_of_the_group_that_has_the_limit() {
-    let failures = ("sys/fs/cgroup/memory/slurm/job_1/memory.failcnt", "17\n");
-    let events = ("sys/fs/cgroup/user.slice/memory.events", "low 1\nhigh 20\nmax 3\noom 4\noom_kill 5\n");
-    let told = |files: &[_]| Memory::at(machine(files).path()).reclaimed();
-    assert_eq!(told(&[&ONE[..], &[failures]].concat()), Some((300 * MIB, 17)));
-    assert_eq!(told(&[&TWO[..], &[TWO_STAT, events]].concat()), Some((200 * MIB, 23)));
-    assert_eq!(told(&[&TWO[..], &[TWO_STAT]].concat()), None);
-    assert_eq!(told(&[MEMINFO, ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "max\n")]), None);
-}
-
 /// Who shares an optimizer: the tasks of a job, of which each has a group of its own without a limit.
 #[test]
 fn the_limit_above_a_group_tells_whose_memory_it_is() {

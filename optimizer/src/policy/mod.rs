@@ -8,7 +8,6 @@
 pub mod budget;
 pub mod choice;
 pub mod congestion;
-pub mod crowd;
 mod least;
 pub mod pieces;
 pub mod plan;

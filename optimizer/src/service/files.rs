@@ -5,19 +5,19 @@ use super::sweeper::Sweeper;
 use super::worker::lock;
 use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, SentFile, Way, mount_number};
 use crate::memory::Memory;
-use crate::policy::crowd::{Crowd, Seen};
 use crate::policy::retention::{AtWork, Holder};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// How old what is told of memory may be: eight files tell it, at each window of each reader.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// What is held may exceed what memory allows by this part of it: half of what that leaves free (`Memory::budget`).
+/// Fetching waits when what is held exceeds what memory allows by this part of it: half of what that leaves free
+/// (`Memory::budget`).
 const BEYOND: u64 = 64;
 
 /// Mounts that are remembered when nobody reads there any more.
@@ -43,16 +43,6 @@ struct Mount {
     pool: Arc<Pool>,
 }
 
-/// What memory allowed when it was asked last.
-#[derive(Default)]
-struct Allowed {
-    when: Option<Instant>,
-    bytes: u64,
-    crowd: Crowd,
-    /// Bytes of them that others have taken.
-    crowding: u64,
-}
-
 pub struct Files {
     known: Mutex<Known>,
     /// Bytes of all files that were fetched and not dropped.
@@ -60,7 +50,8 @@ pub struct Files {
     pub promises: Promises,
     pub sweeper: Sweeper,
     memory: Memory,
-    allowed: Mutex<Allowed>,
+    /// What it allowed, and when.
+    budget: Mutex<Option<(Instant, u64)>>,
     at_work: Mutex<AtWork>,
     origin: Instant,
 }
@@ -73,7 +64,7 @@ impl Default for Files {
             promises: Promises::default(),
             sweeper: Sweeper::default(),
             memory: Memory::here(),
-            allowed: Mutex::default(),
+            budget: Mutex::default(),
             at_work: Mutex::default(),
             origin: Instant::now(),
         }
@@ -107,31 +98,17 @@ impl Files {
 
     /// Bytes of page cache that the data files may take, as memory allowed a moment ago.
     pub fn budget(&self) -> u64 {
-        self.allowed().bytes
-    }
-
-    /// Bytes of them that others take, or what their readers have brought in themselves.
-    pub fn crowding(&self) -> u64 {
-        self.allowed().crowding.max(self.held.crowding())
-    }
-
-    fn allowed(&self) -> MutexGuard<'_, Allowed> {
-        let mut allowed = lock(&self.allowed);
-        if allowed.when.is_none_or(|when| when.elapsed() >= FRESH) {
-            allowed.bytes = self.memory.budget();
-            allowed.crowding = self.memory.reclaimed().map_or(0, |(cached, reclaims)| {
-                let seen = Seen { cached, reclaims, held: self.held.bytes(), closed: self.held.closed() };
-                allowed.crowd.note(seen, self.origin.elapsed())
-            });
-            allowed.when = Some(Instant::now());
+        let known = *lock(&self.budget);
+        match known {
+            Some((when, bytes)) if when.elapsed() < FRESH => bytes,
+            _ => {
+                let bytes = self.memory.budget();
+                // As long as what is to leave leaves in time nothing comes near.
+                self.held.set_bound((self.held.size() > bytes).then_some(bytes.saturating_add(bytes / BEYOND)));
+                *lock(&self.budget) = Some((Instant::now(), bytes));
+                bytes
+            }
         }
-        allowed
-    }
-
-    /// Nothing more is fetched where more is held than `most`, which memory allows, and half of what that leaves free: as long as
-    /// what is to leave leaves in time nothing comes near.
-    pub fn bound_held(&self, most: u64) {
-        self.held.bound((self.held.size() > most).then_some(most.saturating_add(most / BEYOND)));
     }
 
     /// The reader of a mapping gets on. Returns how many do, of whatever file: they share the budget.

@@ -58,7 +58,6 @@ impl Retainer {
         if self.passage.outgrows_memory(&self.cache) {
             self.cache.supply.file.watch();
         }
-        self.cache.files.bound_held(self.cache.budget().memory.most);
     }
 
     /// A stream is over.
@@ -124,7 +123,7 @@ impl PageCache for Cache {
         let (all, own) = self.files.promises.missing(&self.ledger);
         let held = &self.files.held;
         Budget {
-            memory: Bound::of_memory(held.bytes(), all, self.files.budget(), self.files.crowding()),
+            memory: Bound::of_memory(held.bytes(), all, self.files.budget(), held.crowding()),
             session: Bound { held: self.ledger.held(), promised: own, most: self.limit },
         }
     }
