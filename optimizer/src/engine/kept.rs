@@ -163,6 +163,7 @@ impl Drop for Kept {
 mod tests {
     use super::*;
     use std::sync::Barrier;
+    use std::sync::atomic::AtomicU64;
 
     /// Of several readers that let go of a part at the same time, one drops it.
     #[test]
