@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
 /// Where nothing has left for so long nothing leaves soon: somebody has it mapped, or no reader comes to it.
-const LONGEST: Duration = Duration::from_millis(200);
+pub(super) const LONGEST: Duration = Duration::from_millis(200);
 
 /// What is held of some files, as long as someone has them mapped.
 #[derive(Default)]

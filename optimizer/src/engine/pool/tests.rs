@@ -1,5 +1,6 @@
 use super::*;
 use crate::engine::SentFile;
+use crate::engine::held::{Held, LONGEST};
 use crate::policy::congestion::Answered;
 
 /// What the first file of a mount has shown of the engines, the next one need not show again; and when nobody reads there,
@@ -30,6 +31,29 @@ fn the_next_file_profits_and_idle_threads_end() {
     assert!(!next.filling.is_on_trial());
     wait_until(&is_through);
     wait_until(&|| pool.inner.lock().threads == 0);
+}
+
+/// While more is held than there is room for, nothing is taken until something has left, or nothing does.
+#[test]
+fn what_is_to_leave_is_waited_for() {
+    const MIB: u64 = 1 << 20;
+    let held = Arc::<Held>::default();
+    let file = tempfile::tempfile_in("/var/tmp").unwrap();
+    file.set_len(64 * MIB).unwrap();
+    let file = Arc::new(DataFile::new(SentFile::new(file), None, Some(Way::Read), &held).unwrap());
+    let pool = Pool::default();
+    let _seat = pool.join(Wish { session: 1, jobs: Some(2), max_inflight: None });
+    pool.inner.lock().lanes.append((1, 1, 1), &file, &Arc::default(), [0..MIB, MIB..2 * MIB].into());
+    file.kept.add(32 * MIB..34 * MIB);
+    held.set_bound(Some(MIB));
+    let begun = Instant::now();
+    let of_this_file = Some((&*file, Way::Read));
+    assert!(pool.inner.take(of_this_file).is_none());
+    assert!(pool.inner.take(None).is_some() && begun.elapsed() >= LONGEST, "nothing leaves");
+    file.kept.remove(&(32 * MIB..32 * MIB + 1));
+    assert!(pool.inner.take(of_this_file).is_none(), "something has left, and is not enough");
+    file.kept.remove(&(32 * MIB..34 * MIB));
+    assert!(pool.inner.take(of_this_file).is_some());
 }
 
 /// How many large pieces a path bears says nothing of how many other requests bring bandwidth, nor these of those.
