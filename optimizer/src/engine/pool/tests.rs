@@ -2,6 +2,7 @@ use super::*;
 use crate::engine::SentFile;
 use crate::engine::held::{Held, LONGEST};
 use crate::policy::congestion::Answered;
+use std::os::unix::fs::FileExt;
 
 /// What the first file of a mount has shown of the engines, the next one need not show again; and when nobody reads there,
 /// no thread stays.
@@ -40,6 +41,7 @@ fn what_is_to_leave_is_waited_for() {
     let held = Arc::<Held>::default();
     let file = tempfile::tempfile_in("/var/tmp").unwrap();
     file.set_len(64 * MIB).unwrap();
+    file.read_exact_at(&mut vec![0; 2 * MIB as usize], 32 * MIB).unwrap();
     let file = Arc::new(DataFile::new(SentFile::new(file), None, Some(Way::Read), &held).unwrap());
     let pool = Pool::default();
     let _seat = pool.join(Wish { session: 1, jobs: Some(2), max_inflight: None });
