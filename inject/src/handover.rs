@@ -79,9 +79,6 @@ pub struct Connection {
     pub is_heirs: bool,
 }
 
-/// How often this thread yields to another that is enrolling the process, which takes some microseconds.
-const PATIENCE: u32 = 10_000;
-
 /// Whether what this process does is done in its own name.
 pub fn may_enrol() -> sys::Result<()> {
     // A child that comes past the gate during a claim must know that it is one.
@@ -100,12 +97,14 @@ pub fn connect(_shut: &Shut) -> sys::Result<Connection> {
     let (socket, optimizer) = sys::connect(settings::socket())?;
     may_enrol()?;
     let known = || segment().filter(|_| OPTIMIZER.load(Acquire) == optimizer);
-    for _ in 0..PATIENCE {
+    let mut pauses = sys::Pauses::default();
+    // Another thread enrols the process, which takes some microseconds, or longer without a processor.
+    while !pauses.are_many() {
         if let Some(segment) = known() {
             return Connection::over(socket, segment, false);
         }
         let Some(claim) = Claim::take() else {
-            sys::yield_now();
+            pauses.next();
             continue;
         };
         if let Some(segment) = known() {

@@ -13,15 +13,18 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// Bytes: less than one window of the default size.
 const TIGHT: u64 = 20 << 20;
 
-/// So that filling is ahead.
-const COMPUTING: &str = "--compute-ms=60";
+/// So that filling is ahead; so many times longer where a machine says that it is slow, as one that is emulated.
+fn computing() -> String {
+    let factor = std::env::var("PRECACHE_TESTS_SLOWNESS").map_or(1, |factor| factor.parse().expect("a factor"));
+    format!("--compute-ms={}", 60 * factor)
+}
 
 /// Three epochs of 192 MiB with room for 128: the first fetches everything, each later one what does not fit.
 #[test]
 fn epochs_keep_what_came_first() {
     for method in ["--protect=mprotect", "--protect=guard"] {
         let options = [method, "--cache-limit=128M", "--size=8M", "--distance=1M"];
-        let (share, report) = read_from(&["--latency=1ms", "--bandwidth=800M"], &["--epochs=3", COMPUTING], &options);
+        let (share, report) = read_from(&["--latency=1ms", "--bandwidth=800M"], &["--epochs=3", &computing()], &options);
         // 64 MiB do not fit; two windows more may stay, in flight or just being passed: 1 + 2 * 48 / 192 at least.
         assert!(share.is_none_or(|share| (1.5..2.1).contains(&share)), "{share:?} of the file in {:#}", report.0);
     }
@@ -76,7 +79,7 @@ fn a_group_that_would_be_throttled_is_not() {
 /// fetched three times; what is kept makes it twice, and somewhat more where an emulated machine is behind with what it evicts.
 fn is_kept_within(group: &Group) {
     let storage = SlowStorage::mount(&precache_tests::storage::lmdb(192), &["--latency=1ms", "--bandwidth=800M"]);
-    let words = [program("lmdb-reader").into_os_string(), storage.path().into(), "--epochs=3".into(), COMPUTING.into()];
+    let words = [program("lmdb-reader").into_os_string(), storage.path().into(), "--epochs=3".into(), computing().into()];
     let (inner, report) = Program::new(words).command(&["--size=8M", "--distance=1M"]);
     let mut command = group.command(&inner);
     assert!(command.status().expect("a shell").success());

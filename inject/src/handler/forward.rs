@@ -9,9 +9,6 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::*;
 use precache_contract::segment::Refusal;
 
-/// Times that another thread is let finish what it does to a mapping.
-const PATIENCE: u32 = 10_000;
-
 /// Decides what is to happen; a function of the program's that is to be called with the same arguments, its mask in
 /// force already, or 0.
 ///
@@ -155,9 +152,10 @@ pub fn open_everything(why: Refusal) {
     // No handler of the program's forks, or waits for this thread, while it holds what it opens.
     let _quiet = sys::Quiet::begin();
     registry::each_overlapping(0, usize::MAX, |held| {
-        for _ in 0..PATIENCE {
+        let mut pauses = sys::Pauses::default();
+        while !pauses.are_many() {
             let Some(mut turn) = held.try_turn() else {
-                sys::yield_now();
+                pauses.next();
                 continue;
             };
             if let Some(segment) = handover::segment().filter(|_| !turn.curtain().is_lifted()) {

@@ -34,18 +34,16 @@ pub fn yield_now() {
     let _ = unsafe { syscall!(Sysno::sched_yield) };
 }
 
+const EXPEDITED: libc::c_int = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+
 /// Has every processor that runs another thread of this process interrupt it, twice, and waits for each
 /// (`membarrier_private_expedited` in kernel/sched/membarrier.c): what the kernel was about there for less than a microsecond, as
 /// when it has found that a page is closed, is nearly always over by then. Where the kernel or a filter refuses, nothing happens.
 pub fn interrupt_other_threads() {
-    for _ in 0..2 {
+    // A process asks for it before it uses it.
+    for command in [libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, EXPEDITED, EXPEDITED] {
         // SAFETY: membarrier(2) takes numbers only.
-        let interrupt = || unsafe { syscall!(Sysno::membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) };
-        if interrupt() == Err(Errno::EPERM) {
-            // SAFETY: as above. A process asks for it before it uses it.
-            let _ = unsafe { syscall!(Sysno::membarrier, libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) };
-            let _ = interrupt();
-        }
+        let _ = unsafe { syscall!(Sysno::membarrier, command, 0) };
     }
 }
 
@@ -65,17 +63,21 @@ pub struct Pauses(u32);
 /// How often one yields before it sleeps.
 const YIELDS: u32 = 100;
 
+/// So many take from a tenth of a second to one (by the timer slack, prctl(2)).
+const MANY: u32 = 10_000;
+
 impl Pauses {
     /// One of them. They soon become sleep: those who wait are many, or of a higher priority (SCHED_FIFO), and must not keep the
-    /// processors from the one they wait for. Not for signal context.
+    /// processors from the one they wait for.
     #[inline(never)] // One copy is enough for all who wait.
     pub fn next(&mut self) {
-        if self.0 < YIELDS {
-            self.0 += 1;
-            yield_now();
-        } else {
-            sleep_briefly();
-        }
+        self.0 = self.0.wrapping_add(1);
+        if self.0 <= YIELDS { yield_now() } else { sleep_briefly() }
+    }
+
+    /// Whether there were so many that the other thread may never do what it is waited for.
+    pub fn are_many(&self) -> bool {
+        self.0 >= MANY
     }
 }
 
