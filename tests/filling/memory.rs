@@ -24,7 +24,8 @@ fn computing() -> String {
 fn epochs_keep_what_came_first() {
     for method in ["--protect=mprotect", "--protect=guard"] {
         let options = [method, "--cache-limit=128M", "--size=8M", "--distance=1M"];
-        let (share, report) = read_from(&["--latency=1ms", "--bandwidth=800M"], &["--epochs=3", &computing()], &options);
+        let (share, report) =
+            read_from(&["--latency=1ms", "--bandwidth=800M"], &["--epochs=3", &computing()], &options);
         // 64 MiB do not fit; two windows more may stay, in flight or just being passed: 1 + 2 * 48 / 192 at least.
         assert!(share.is_none_or(|share| (1.5..2.1).contains(&share)), "{share:?} of the file in {:#}", report.0);
     }
@@ -79,7 +80,8 @@ fn a_group_that_would_be_throttled_is_not() {
 /// fetched three times; what is kept makes it twice, and somewhat more where an emulated machine is behind with what it evicts.
 fn is_kept_within(group: &Group) {
     let storage = SlowStorage::mount(&precache_tests::storage::lmdb(192), &["--latency=1ms", "--bandwidth=800M"]);
-    let words = [program("lmdb-reader").into_os_string(), storage.path().into(), "--epochs=3".into(), computing().into()];
+    let words =
+        [program("lmdb-reader").into_os_string(), storage.path().into(), "--epochs=3".into(), computing().into()];
     let (inner, report) = Program::new(words).command(&["--size=8M", "--distance=1M"]);
     let mut command = group.command(&inner);
     assert!(command.status().expect("a shell").success());
