@@ -43,7 +43,8 @@ fn read_ahead_calls_that_do_nothing_are_found_out() {
     }
 }
 
-/// Where reads go past what mappings see, as on GPFS, only faults fill it.
+/// Where reads go past what mappings see, as on GPFS, what fills it is faults, or read-ahead that is asked for: whichever of the two
+/// is the faster.
 #[test]
 fn reads_that_mappings_do_not_see_are_found_out() {
     if !can_mount() {
@@ -61,7 +62,7 @@ fn reads_that_mappings_do_not_see_are_found_out() {
     let reader = Program::new([program("map-reader").into_os_string(), file.into_os_string()]);
     let (left, report) = reader.under(&[]);
     assert!(left.status.success(), "{left:?}");
-    assert_eq!(engine(&report), "populate", "{:#}", report.0);
+    assert!(["populate", "readahead"].contains(&engine(&report).as_str()), "{:#}", report.0);
     assert!(report.of_file("fetched") > report.of_file("size") / 2, "{:#}", report.0);
 }
 
