@@ -147,7 +147,8 @@ unsafe fn defer(signal: c_int, info: *mut libc::siginfo_t, interrupted: &mut Sig
 }
 
 /// Lets go of all mappings of this process, and waits for the threads that are at work on one: they hold their turn for
-/// microseconds, with all signals blocked, so this is not on top of any of them.
+/// microseconds if they have a processor, with all signals blocked, so this is not on top of any of them. One that holds it for
+/// longer than the pauses last lets go at its next trip.
 pub fn open_everything(why: Refusal) {
     // No handler of the program's forks, or waits for this thread, while it holds what it opens.
     let _quiet = sys::Quiet::begin();

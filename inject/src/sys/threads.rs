@@ -63,7 +63,7 @@ pub struct Pauses(u32);
 /// How often one yields before it sleeps.
 const YIELDS: u32 = 100;
 
-/// So many take from a tenth of a second to one (by the timer slack, prctl(2)).
+/// So many take some 0.6 s with the usual timer slack (prctl(2)), and longer on busy processors.
 const MANY: u32 = 10_000;
 
 impl Pauses {

@@ -1,6 +1,6 @@
 /* Expected: who starts a program that is to find SIGSEGV ignored waits for a thread that is held up while it opens pages: before
  * that is over nothing else of the mapping can be opened, and whoever reads there would be killed. Without us nobody waits.
- * @counter trips 10 */
+ * @counter trips 5 */
 #include "signals.h"
 #include "held_thread.h"
 #include <spawn.h>
