@@ -142,7 +142,7 @@ fn arm(
     }
     let mut turn = held.wait_turn();
     // What another thread has found meanwhile it has told before it looked what there was to let go of; from here on it
-    // waits for this turn, unless that lasts too long. And if it has let go of this mapping already, nobody would open it again.
+    // waits for this turn, or dies. And if it has let go of this mapping already, nobody would open it again.
     let was_let_go = turn.curtain().is_lifted() && !cfg!(feature = "sabotage-armed-after-letting-go");
     let mut armed = why_not().and(if was_let_go { Err(Refusal::Changed) } else { Ok(()) });
     if mapped.is_writable() && is_data_bounded() {
@@ -288,12 +288,6 @@ pub fn give_up(why: Refusal) {
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
     handler::give_up(why);
-}
-
-/// The same, and nothing is closed any more when this returns.
-pub fn open_all(why: Refusal) {
-    settle_inheritance();
-    handler::open_everything(why);
 }
 
 /// Mappings on their way out of the table, from before the call that changes them until after it.

@@ -17,9 +17,6 @@ const PATIENCE: u64 = 1000;
 /// How many milliseconds a fork waits for those that other forks keep waiting.
 const COURTESY: u64 = 20;
 
-/// How often one side looks at least.
-const LOOKS: u32 = 300;
-
 unsafe extern "C" {
     /// What pthread_atfork(3) calls in every glibc, with a word that compilers put into each library (Linux Standard Base 5.0,
     /// `__register_atfork`).
@@ -91,19 +88,13 @@ unsafe extern "C" fn before() {
 
 /// `false`: it has not come about in time.
 fn wait_until(patience: u64, is_so: impl Fn() -> bool) -> bool {
-    if is_so() {
-        return true;
-    }
-    let (begun, mut looks, mut pauses) = (sys::milliseconds(), 0, sys::Pauses::default());
-    // A process that has been stopped meanwhile has not waited.
-    while looks < LOOKS || sys::milliseconds().wrapping_sub(begun) <= patience {
-        looks += 1;
-        pauses.next();
-        if is_so() {
-            return true;
+    let mut pauses = sys::Pauses::default();
+    while !is_so() {
+        if !pauses.next_within(patience) {
+            return false;
         }
     }
-    false
+    true
 }
 
 unsafe extern "C" fn in_parent() {

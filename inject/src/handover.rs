@@ -91,6 +91,10 @@ pub fn may_enrol() -> sys::Result<()> {
     Ok(())
 }
 
+/// How many milliseconds one waits for another thread, which enrols the process: that takes microseconds, or longer without a
+/// processor. Less than a fork waits for whoever connects.
+const PATIENCE: u64 = 500;
+
 /// Connects, and enrols this process if this optimizer does not know it yet. Shut also for handlers of the program's, which may
 /// map, too, or never return. Not for signal context.
 pub fn connect(_shut: &Shut) -> sys::Result<Connection> {
@@ -98,23 +102,20 @@ pub fn connect(_shut: &Shut) -> sys::Result<Connection> {
     may_enrol()?;
     let known = || segment().filter(|_| OPTIMIZER.load(Acquire) == optimizer);
     let mut pauses = sys::Pauses::default();
-    // Another thread enrols the process, which takes some microseconds, or longer without a processor.
-    while !pauses.are_many() {
+    let claim = loop {
+        let claim = Claim::take();
         if let Some(segment) = known() {
             return Connection::over(socket, segment, false);
         }
-        let Some(claim) = Claim::take() else {
-            pauses.next();
-            continue;
-        };
-        if let Some(segment) = known() {
-            return Connection::over(socket, segment, false);
+        match claim {
+            Some(claim) => break claim,
+            None if pauses.next_within(PATIENCE) => {}
+            None => return Err(sys::Error::EBUSY),
         }
-        let connection = enrol(socket, optimizer, &claim)?;
-        attachment::announce_all(&connection);
-        return Ok(connection);
-    }
-    Err(sys::Error::EBUSY)
+    };
+    let connection = enrol(socket, optimizer, &claim)?;
+    attachment::announce_all(&connection);
+    Ok(connection)
 }
 
 /// Enrols this process with a new segment, which describes all its mappings.

@@ -109,6 +109,7 @@ pub const RULES: &[Rule] = &[
         "settings-undone",
         &[("hostile", "23_action_set_while_spawning.c"), ("hostile", "23_handler_set_at_any_moment.c")],
     ),
+    rule("held-threads-not-waited-for", &[("hostile", "23_spawning_beside_a_held_thread.c")]),
     rule("library-for-everybody", &[("hostile", "24_sanitizer_unseen.c"), ("hostile", "24_sanitizer_child.c")]),
     rule("forks-do-not-wait", &[("hostile", "22_fork_while_mapping.c")]),
     rule("descriptors-kept", &[("hostile", "26_descriptors_are_the_programs.c")]),

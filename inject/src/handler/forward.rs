@@ -2,6 +2,7 @@
 
 use super::disposition;
 use super::stand_in::{self, STAND_IN};
+use crate::arming::settle_inheritance;
 use crate::registry;
 use crate::sys::{self, Action, Addressee, SignalSet, bit};
 use crate::{handover, protect};
@@ -146,25 +147,30 @@ unsafe fn defer(signal: c_int, info: *mut libc::siginfo_t, interrupted: &mut Sig
     let _ = unsafe { sys::raise_again(to, signal, info.cast()) };
 }
 
+/// How many milliseconds a program that dies waits for its other threads: it must not hang.
+const PATIENCE: u64 = 500;
+
 /// Lets go of all mappings of this process, and waits for the threads that are at work on one: they hold their turn for
-/// microseconds if they have a processor, with all signals blocked, so this is not on top of any of them. One that holds it for
-/// longer than the pauses last lets go at its next trip.
+/// microseconds if they have a processor, with all signals blocked, so this is not on top of any of them. What a program that dies
+/// waits for in vain lets go at its next trip.
 pub fn open_everything(why: Refusal) {
     // No handler of the program's forks, or waits for this thread, while it holds what it opens.
     let _quiet = sys::Quiet::begin();
+    // Turns that a forked child has inherited are over.
+    settle_inheritance();
+    let patience = if why == Refusal::Dying { PATIENCE } else { u64::MAX };
+    let mut pauses = sys::Pauses::default();
     registry::each_overlapping(0, usize::MAX, |held| {
-        let mut pauses = sys::Pauses::default();
-        while !pauses.are_many() {
-            let Some(mut turn) = held.try_turn() else {
-                pauses.next();
-                continue;
-            };
-            if let Some(segment) = handover::segment().filter(|_| !turn.curtain().is_lifted()) {
-                segment.counters.refuse(why);
+        let mut turn = loop {
+            match held.try_turn() {
+                Some(turn) => break turn,
+                None if pauses.next_within(patience) && !cfg!(feature = "sabotage-held-threads-not-waited-for") => {}
+                None => return held.doom(why),
             }
-            protect::lift(&held, &mut turn);
-            return;
+        };
+        if let Some(segment) = handover::segment().filter(|_| !turn.curtain().is_lifted()) {
+            segment.counters.refuse(why);
         }
-        held.doom(why);
+        protect::lift(&held, &mut turn);
     });
 }

@@ -22,7 +22,7 @@ pub fn on_fault(address: usize, is_write: bool, frame: usize) -> bool {
         Standing::Heir(_adoption) => adopt(),
         Standing::Underage => {
             // Adoption takes microseconds; the access is tried again until then.
-            sys::yield_now();
+            sys::sleep_briefly();
             return true;
         }
     }

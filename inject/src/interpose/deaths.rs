@@ -1,6 +1,6 @@
 //! Calls by which the program ends itself with a core, which is to hold what it had mapped.
 
-use crate::{arming, interpose, owner, registry};
+use crate::{handler, interpose, owner, registry};
 use core::ffi::{c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use precache_contract::segment::Refusal;
@@ -15,7 +15,7 @@ fn open_all() {
         return;
     }
     if !registry::is_empty() && !owner::is_guest() && !IS_OPENING.swap(true, AcqRel) {
-        arming::open_all(Refusal::Dying);
+        handler::open_everything(Refusal::Dying);
         IS_OPENING.store(false, Release);
     }
 }

@@ -2,10 +2,10 @@
 //! libc reads them where all signals are blocked, and the kernel where it answers with EFAULT; part of the work is done by
 //! then (the file actions of posix_spawn(3)), so that such a call is never made anew.
 
-use crate::arming::{self, ForCall, prepare_for_call};
+use crate::arming::{ForCall, prepare_for_call};
 use crate::buffers::{Buffers, STRING_MAX};
 use crate::preload::List;
-use crate::{owner, past_libc, peek, registry};
+use crate::{handler, owner, past_libc, peek, registry};
 use core::ffi::c_char;
 use precache_contract::segment::Refusal;
 
@@ -60,7 +60,7 @@ fn open(buffers: Buffers) -> Option<ForCall> {
     }
     if owner::is_guest() {
         // A program that is executed would leave a pin behind in the memory of its parent.
-        arming::open_all(Refusal::Executing);
+        handler::open_everything(Refusal::Executing);
         return None;
     }
     prepare_for_call(&buffers)

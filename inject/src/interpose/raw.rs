@@ -14,7 +14,7 @@ use crate::doing::Doing;
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
 use crate::preload::{Execute, List};
-use crate::{arming, past_libc, registry, sys};
+use crate::{handler, past_libc, registry, sys};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use precache_contract::segment::Refusal;
 
@@ -205,7 +205,7 @@ fn before_clone(arguments: usize) {
     // Flags come first (clone3(2)). SAFETY: it can be read.
     let flags = || unsafe { (arguments as *const u64).read_unaligned() };
     if sys::can_access(arguments, false) && flags() & CLONE_CLEAR_SIGHAND != 0 {
-        arming::open_all(Refusal::Executing);
+        handler::open_everything(Refusal::Executing);
     }
 }
 

@@ -58,26 +58,42 @@ pub fn sleep_briefly() {
 
 /// The pauses of one who waits for another thread.
 #[derive(Default)]
-pub struct Pauses(u32);
+pub struct Pauses {
+    count: u32,
+    /// When the first one began.
+    begun: u64,
+}
 
 /// How often one yields before it sleeps.
 const YIELDS: u32 = 100;
 
-/// So many take some 0.6 s with the usual timer slack (prctl(2)), and longer on busy processors.
-const MANY: u32 = 10_000;
+/// How many there are at least: a process that has been stopped meanwhile has not waited.
+const LEAST: u32 = 300;
 
 impl Pauses {
-    /// One of them. They soon become sleep: those who wait are many, or of a higher priority (SCHED_FIFO), and must not keep the
-    /// processors from the one they wait for.
+    /// One of them, unless they have lasted for more than `patience` milliseconds: `false`. They soon become sleep: those who wait
+    /// are many, or of a higher priority (SCHED_FIFO), and must not keep the processors from the one they wait for.
     #[inline(never)] // One copy is enough for all who wait.
-    pub fn next(&mut self) {
-        self.0 = self.0.wrapping_add(1);
-        if self.0 <= YIELDS { yield_now() } else { sleep_briefly() }
+    pub fn next_within(&mut self, patience: u64) -> bool {
+        let now = milliseconds();
+        if self.count == 0 {
+            self.begun = now;
+        }
+        if self.count >= LEAST && now.wrapping_sub(self.begun) > patience {
+            return false;
+        }
+        self.count = self.count.saturating_add(1);
+        if self.count <= YIELDS {
+            yield_now()
+        } else {
+            sleep_briefly()
+        }
+        true
     }
 
-    /// Whether there were so many that the other thread may never do what it is waited for.
-    pub fn are_many(&self) -> bool {
-        self.0 >= MANY
+    /// One of those that last as long as need be.
+    pub fn next(&mut self) {
+        self.next_within(u64::MAX);
     }
 }
 

@@ -8,8 +8,9 @@
 
 extern char **environ;
 
-/* Sleeps that no start of a program takes by itself: it waits for its child, and for what else there is in the kernel. */
-enum { SLEEPS = 20 };
+/* Sleeps that no start of a program takes by itself: it waits for its child, and for what else there is in the kernel. At 60 us
+ * each they last longer than a program that dies waits: whoever gave up after that would leave the mapping closed. */
+enum { SLEEPS = 12000 };
 
 static volatile pid_t reader, starter;
 static volatile int started, slept;
@@ -86,7 +87,7 @@ int main(int count, char **arguments)
 		fail("go");
 	await_held(&held);
 	pthread_create(&starters, NULL, starting, NULL);
-	while (!started && (!starter || sleeps_of(starter) < 2 * SLEEPS))
+	while (!started && (!starter || sleeps_of(starter) < SLEEPS + 100))
 		sched_yield();
 	int waits = !*held.over;
 	let_go(&held);

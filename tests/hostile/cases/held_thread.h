@@ -41,8 +41,8 @@ static void trace(struct hold *hold, pid_t thread, int turns, uint64_t number)
 		int is_call = WSTOPSIG(status) == (SIGTRAP | 0x80), is_event = status >> 16;
 		if (!at_rest++ && write(hold->begun[1], &byte, 1) != 1)
 			_exit(1);
-		if (is_call)
-			turns--, ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof call, &call);
+		if (is_call && (turns--, ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof call, &call) < 0))
+			_exit(1);
 		int is_there = number ? is_call && call.kind == 1 && call.number == number : turns <= 0;
 		if (is_there || *hold->over) {
 			if (write(hold->held[1], &byte, 1) != 1 || read(hold->go[0], &byte, 1) != 1)
