@@ -12,10 +12,10 @@ use core::ffi::{c_int, c_void};
 /// How many milliseconds one side waits for the other: work takes microseconds, a fork as long as it takes to copy the page
 /// tables of a large process. Not for ever: what the program does between our handler before the fork and the fork may wait for
 /// a thread that waits here.
-const PATIENCE: u64 = 1000;
+const PATIENCE: u32 = 1000;
 
 /// How many milliseconds a fork waits for those that other forks keep waiting.
-const COURTESY: u64 = 20;
+const COURTESY: u32 = 20;
 
 unsafe extern "C" {
     /// What pthread_atfork(3) calls in every glibc, with a word that compilers put into each library (Linux Standard Base 5.0,
@@ -87,7 +87,7 @@ unsafe extern "C" fn before() {
 }
 
 /// `false`: it has not come about in time.
-fn wait_until(patience: u64, is_so: impl Fn() -> bool) -> bool {
+fn wait_until(patience: u32, is_so: impl Fn() -> bool) -> bool {
     let mut pauses = sys::Pauses::default();
     while !is_so() {
         if !pauses.next_within(patience) {

@@ -93,7 +93,7 @@ pub fn may_enrol() -> sys::Result<()> {
 
 /// How many milliseconds one waits for another thread, which enrols the process: that takes microseconds, or longer without a
 /// processor. Less than a fork waits for whoever connects.
-const PATIENCE: u64 = 500;
+const PATIENCE: u32 = 500;
 
 /// Connects, and enrols this process if this optimizer does not know it yet. Shut also for handlers of the program's, which may
 /// map, too, or never return. Not for signal context.
@@ -103,14 +103,17 @@ pub fn connect(_shut: &Shut) -> sys::Result<Connection> {
     let known = || segment().filter(|_| OPTIMIZER.load(Acquire) == optimizer);
     let mut pauses = sys::Pauses::default();
     let claim = loop {
-        let claim = Claim::take();
-        if let Some(segment) = known() {
-            return Connection::over(socket, segment, false);
-        }
-        match claim {
-            Some(claim) => break claim,
-            None if pauses.next_within(PATIENCE) => {}
-            None => return Err(sys::Error::EBUSY),
+        let mut claim = None;
+        // Once more behind the claim: the other thread may have had it in between.
+        let segment = known().or_else(|| {
+            claim = Claim::take();
+            claim.as_ref().and_then(|_| known())
+        });
+        match (segment, claim) {
+            (Some(segment), _) => return Connection::over(socket, segment, false),
+            (None, Some(claim)) => break claim,
+            (None, None) if pauses.next_within(PATIENCE) => {}
+            (None, None) => return Err(sys::Error::EBUSY),
         }
     };
     let connection = enrol(socket, optimizer, &claim)?;

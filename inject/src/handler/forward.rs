@@ -5,7 +5,7 @@ use super::stand_in::{self, STAND_IN};
 use crate::arming::settle_inheritance;
 use crate::registry;
 use crate::sys::{self, Action, Addressee, SignalSet, bit};
-use crate::{handover, protect};
+use crate::{handover, owner, protect};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::*;
 use precache_contract::segment::Refusal;
@@ -147,18 +147,20 @@ unsafe fn defer(signal: c_int, info: *mut libc::siginfo_t, interrupted: &mut Sig
     let _ = unsafe { sys::raise_again(to, signal, info.cast()) };
 }
 
-/// How many milliseconds a program that dies waits for its other threads: it must not hang.
-const PATIENCE: u64 = 500;
+/// How many milliseconds a program that dies waits for its other threads, for it must not hang, and a vfork child for those of its
+/// parent, which may be dead or stopped.
+const PATIENCE: u32 = 500;
 
 /// Lets go of all mappings of this process, and waits for the threads that are at work on one: they hold their turn for
-/// microseconds if they have a processor, with all signals blocked, so this is not on top of any of them. What a program that dies
-/// waits for in vain lets go at its next trip.
+/// microseconds if they have a processor, with all signals blocked, so this is not on top of any of them. What these two
+/// wait for in vain is let go of at its next trip.
 pub fn open_everything(why: Refusal) {
     // No handler of the program's forks, or waits for this thread, while it holds what it opens.
     let _quiet = sys::Quiet::begin();
     // Turns that a forked child has inherited are over.
     settle_inheritance();
-    let patience = if why == Refusal::Dying { PATIENCE } else { u64::MAX };
+    let is_hasty = why == Refusal::Dying || owner::is_guest();
+    let patience = if is_hasty { PATIENCE } else { u32::MAX };
     let mut pauses = sys::Pauses::default();
     registry::each_overlapping(0, usize::MAX, |held| {
         let mut turn = loop {

@@ -4,8 +4,9 @@
 //! waiting, thread-local storage, panics, formatting, libc. A thread may be anywhere when a checkpoint stops it:
 //! inside malloc, inside the dynamic loader, holding any lock, on a stack of two pages.
 //!
-//! One wait there is: whoever opens everything, where nothing may be closed any more, waits for the turns of other threads
-//! ([`open_everything`]). Who has a turn waits for nobody, and none of its signals comes through.
+//! Two waits there are: in a forked child, until another thread of it has adopted what it inherited; and whoever opens everything,
+//! where nothing may be closed any more, waits for the turns of other threads ([`open_everything`]). Who has a turn waits for
+//! nobody, asks no file for anything, and none of its signals comes through.
 
 pub mod attachment;
 pub mod disposition;

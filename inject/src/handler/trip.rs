@@ -98,15 +98,18 @@ pub fn hit_for_call(start: usize, end: usize) -> bool {
         let first = start.saturating_sub(held.start()) as u64 / PAGE * PAGE;
         let last = (end - held.start()).min(held.length()) as u64;
         let span = Span { start: first, end: last.next_multiple_of(PAGE) };
-        let mut turn = held.wait_turn();
         let mut was_closed = false;
-        while let Some(at) = turn.curtain().first_closed(span) {
+        loop {
+            let closed = held.wait_turn().curtain().first_closed(span);
+            let Some(at) = closed else { break };
             was_closed = true;
+            // Not in a turn: it may take a while to find another optimizer.
             let refused = segment.is_some_and(|segment| publish(segment, &held, at).is_some());
-            if refused || !follow(segment, &held, &mut turn, at) {
+            if refused || !follow(segment, &held, &mut held.wait_turn(), at) {
                 break;
             }
         }
+        let mut turn = held.wait_turn();
         // Sentinels, and pages that stay closed because the optimizer is gone.
         if !turn.curtain().is_open(span) {
             was_closed = true;

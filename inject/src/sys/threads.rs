@@ -60,27 +60,32 @@ pub fn sleep_briefly() {
 #[derive(Default)]
 pub struct Pauses {
     count: u32,
-    /// When the first one began.
-    begun: u64,
+    /// When the last one began; 0: there was none.
+    begun: u32,
+    /// How long they have lasted, in milliseconds.
+    lasted: u32,
 }
 
 /// How often one yields before it sleeps.
 const YIELDS: u32 = 100;
 
-/// How many there are at least: a process that has been stopped meanwhile has not waited.
-const LEAST: u32 = 300;
+/// How many milliseconds one counts for at most: a process that has been stopped meanwhile, or got no processor, has not waited.
+const LONGEST: u32 = 10;
 
 impl Pauses {
     /// One of them, unless they have lasted for more than `patience` milliseconds: `false`. They soon become sleep: those who wait
     /// are many, or of a higher priority (SCHED_FIFO), and must not keep the processors from the one they wait for.
     #[inline(never)] // One copy is enough for all who wait.
-    pub fn next_within(&mut self, patience: u64) -> bool {
-        let now = milliseconds();
-        if self.count == 0 {
+    pub fn next_within(&mut self, patience: u32) -> bool {
+        if patience != u32::MAX {
+            let now = milliseconds() as u32;
+            if self.begun != 0 {
+                self.lasted += now.wrapping_sub(self.begun).min(LONGEST);
+            }
             self.begun = now;
-        }
-        if self.count >= LEAST && now.wrapping_sub(self.begun) > patience {
-            return false;
+            if self.lasted > patience {
+                return false;
+            }
         }
         self.count = self.count.saturating_add(1);
         if self.count <= YIELDS {
@@ -93,7 +98,7 @@ impl Pauses {
 
     /// One of those that last as long as need be.
     pub fn next(&mut self) {
-        self.next_within(u64::MAX);
+        self.next_within(u32::MAX);
     }
 }
 

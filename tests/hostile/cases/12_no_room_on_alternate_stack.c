@@ -5,6 +5,13 @@
 #include "signals.h"
 #include <sys/auxv.h>
 
+/* The kernel's MINSIGSTKSZ: the one of the C library may be a call that tells more. */
+#ifdef __aarch64__
+enum { KERNEL_MINIMUM = 5120 };
+#else
+enum { KERNEL_MINIMUM = 2048 };
+#endif
+
 static char *alternate;
 static void *out[5];
 static volatile int on_alternate;
@@ -35,7 +42,7 @@ static void use_alternate(size_t size, int by_number)
 static void *smallest(void *by_number)
 {
 	/* What the kernel takes, and no more: less than it needs to call any handler where registers are wide. */
-	use_alternate(MINSIGSTKSZ, by_number != NULL);
+	use_alternate(KERNEL_MINIMUM, by_number != NULL);
 	read_on(4 * MIB);
 	return NULL;
 }

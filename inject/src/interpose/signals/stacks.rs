@@ -30,7 +30,7 @@ interpose! {
 pub fn look_at_stack(description: usize) {
     let field = |offset: usize| peek::word(description.wrapping_add(offset));
     let offsets = [offset_of!(stack_t, ss_sp), offset_of!(stack_t, ss_flags), offset_of!(stack_t, ss_size)];
-    if !is_served() || cfg!(feature = "sabotage-small-stacks-unnoticed") {
+    if description == 0 || !is_served() || cfg!(feature = "sabotage-small-stacks-unnoticed") {
         return;
     }
     // None is set, or the kernel refuses it.
