@@ -1,7 +1,13 @@
 //! Memory that a system call is given: to be read, or to be filled.
 
+mod lists;
+mod messages;
+
+use self::lists::{add_list, does_extent_overlap, each_of_list, parts_of, place_of};
+pub use self::messages::{do_messages_lie_elsewhere, does_message_lie_elsewhere};
+use self::messages::{header_of, place_of_messages};
 use crate::doing::Doing;
-use crate::extent::{Around, Extent};
+use crate::extent::Extent;
 use crate::handler::disposition;
 use crate::{peek, registry};
 use core::cell::Cell;
@@ -11,9 +17,6 @@ use precache_contract::PAGE;
 
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
 pub const LONGEST: usize = 1024;
-
-/// The longest address that the kernel takes or gives (`move_addr_to_kernel` in net/socket.c).
-const LONGEST_NAME: usize = size_of::<libc::sockaddr_storage>();
 
 /// The longest path, in bytes, with its end.
 pub const PATH_MAX: usize = libc::PATH_MAX as usize;
@@ -124,8 +127,7 @@ impl Buffers {
             Kind::Words(_) if cfg!(feature = "sabotage-words-not-looked-at") => false,
             // SAFETY: the promise that they were made with.
             Kind::Words(words) => may_words_be_armed(unsafe { &*words }),
-            Kind::Messages(messages, count) => may_messages_be_armed(messages, count),
-            Kind::Strings(..) => !registry::is_empty() && self.is_any_armed(),
+            Kind::Messages(..) | Kind::Strings(..) => !registry::is_empty() && self.is_any_armed(),
         }
     }
 
@@ -189,23 +191,12 @@ pub fn is_nothing_closed() -> bool {
     registry::is_empty() | !disposition::is_in_place()
 }
 
-// Nearly every list, and every message that is alone, goes through this or one of the next two, so what these are given goes in
-// registers: a kind of buffers that is looked up in memory takes longer than the look itself.
+// Nearly every list goes through this or the next one, so what these are given goes in registers: a kind of buffers that is looked
+// up in memory takes longer than the look itself.
 #[inline(never)] // One copy is enough for all who ask.
 fn may_list_be_armed(list: *const libc::iovec, count: usize) -> bool {
     let may_be = |(address, length)| may_be_armed(address, length);
     !is_nothing_closed() && (may_be(place_of((list, count))) || parts_of(list, count).any(may_be))
-}
-
-#[inline(never)] // As above.
-fn may_messages_be_armed(messages: *const libc::mmsghdr, count: usize) -> bool {
-    if is_nothing_closed() {
-        return false;
-    }
-    let place = place_of_messages(messages, count);
-    let headers = (0..count).map_while(|index| header_of(messages.wrapping_add(index).cast()));
-    let could = headers.fold(false, |could, header| could | header.could_be_armed());
-    (could || may_be_armed(place.0, place.1)) && is_any_part_armed(Buffers(Kind::Messages(messages, count)))
 }
 
 #[inline(never)] // As above.
@@ -223,86 +214,6 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
         && is_any_part_armed(Buffers(Kind::Lists([own, other])))
 }
 
-// What the kernel reads to find the buffers, and writes besides them, may be armed as well, where the program has a private mapping of
-// its own. The look at it opens it, and another thread's trip may close it again: it is kept open, too.
-
-/// Where a list lies; nowhere if the kernel refuses it for its length.
-#[inline(always)]
-fn place_of((list, count): (*const libc::iovec, usize)) -> (*const c_void, usize) {
-    (list.cast(), if count > LONGEST { 0 } else { count * size_of::<libc::iovec>() })
-}
-
-/// Where so many messages lie, with the length that the kernel writes to each: what follows a message that is alone, and has none,
-/// counts as it.
-#[inline(always)]
-fn place_of_messages(messages: *const libc::mmsghdr, count: usize) -> (*const c_void, usize) {
-    if cfg!(feature = "sabotage-lists-not-kept-open") {
-        return (messages.cast(), 0);
-    }
-    (messages.cast(), count * size_of::<libc::mmsghdr>())
-}
-
-/// Whether several messages and their lists lie together where nothing is armed, and so does all that they point to, as what one loop
-/// has filled in mostly does. Where that is not so, or not to be told, each is to be looked at. A message takes as long as its
-/// instructions are many: nothing is compared before the end.
-#[inline(always)]
-pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
-    if is_nothing_closed() {
-        return true;
-    }
-    let behind = messages.wrapping_add(count);
-    let (mut lists, mut all) = (Around::new(behind.addr()), Extent::of_buffers_up_to(LONGEST_NAME));
-    lists.add(messages.addr());
-    let mut message = messages;
-    while message != behind {
-        let Some(header) = header_of(message.cast()) else { break };
-        lists.add(header.parts.0.addr());
-        all.add_unless_null(header.name.0.addr(), 0);
-        all.add_unless_null(header.control.0.addr(), header.control.1);
-        add_list(&mut all, header.parts);
-        message = message.wrapping_add(1);
-    }
-    let (start, end) = all.range();
-    let is_one_between = || {
-        // Few are looked at here: a call takes as long as all of this.
-        if registry::are_few() { !registry::is_among_few(start, end) } else { !registry::overlaps(start, end) }
-    };
-    (!registry::could_overlap(start, end) || is_one_between()) && {
-        let (start, end) = lists.range(LONGEST * size_of::<libc::iovec>());
-        !registry::overlaps(start, end)
-    }
-}
-
-/// Adds the buffers of a list. One that is not there, which the kernel refuses as a whole, takes the end to that of all memory, and
-/// ends the list.
-#[inline(always)]
-fn add_list(extent: &mut Extent, (list, count): (*const libc::iovec, usize)) {
-    let part = |index| {
-        // SAFETY: as for a message.
-        unsafe { peek::pair_or_ones(list.wrapping_add(index).addr()) }
-    };
-    if count.wrapping_sub(1) < LONGEST {
-        // Mostly it is one.
-        let (address, length) = part(0);
-        extent.add(address, length);
-        for (address, length) in (1..count).map(part) {
-            extent.add(address, length);
-            if address & length == usize::MAX {
-                break;
-            }
-        }
-    }
-}
-
-/// Whether something armed lies in a list's extent, if not in one of its buffers.
-#[inline(never)] // One copy is enough for both lists.
-fn does_extent_overlap(list: (*const libc::iovec, usize)) -> bool {
-    let mut extent = Extent::NONE;
-    add_list(&mut extent, list);
-    let (start, end) = extent.range();
-    registry::overlaps(start, end)
-}
-
 #[inline(never)] // What few messages need must not weigh on the others.
 fn is_any_part_armed(buffers: Buffers) -> bool {
     buffers.is_any_armed()
@@ -311,69 +222,6 @@ fn is_any_part_armed(buffers: Buffers) -> bool {
 #[inline(always)]
 fn range(address: *const c_void, length: usize) -> (usize, usize) {
     (address as usize, (address as usize).saturating_add(length))
-}
-
-fn each_of_list(list: (*const libc::iovec, usize), visit: &impl Fn((*const c_void, usize))) {
-    if !cfg!(feature = "sabotage-lists-not-kept-open") {
-        visit(place_of(list));
-    }
-    parts_of(list.0, list.1).for_each(visit);
-}
-
-/// What a message points to.
-struct Header {
-    name: (*const c_void, usize),
-    parts: (*const libc::iovec, usize),
-    control: (*const c_void, usize),
-}
-
-impl Header {
-    /// Whether any of it could lie in an armed mapping.
-    #[inline(always)]
-    fn could_be_armed(self) -> bool {
-        let could_be = |(address, length)| {
-            let (start, end) = range(address, length);
-            registry::could_overlap(start, end)
-        };
-        let place = place_of(self.parts);
-        let mut is_near = could_be(self.name) || could_be(self.control) || may_be_armed(place.0, place.1);
-        let (mut lowest, mut highest) = (usize::MAX, 0);
-        // A call for each part takes as long as all of this.
-        for (address, length) in parts_of(self.parts.0, self.parts.1) {
-            let (start, end) = range(address, length);
-            is_near |= registry::is_among_few(start, end);
-            (lowest, highest) = (lowest.min(start), highest.max(end));
-        }
-        is_near || !registry::are_few() && registry::could_overlap(lowest, highest)
-    }
-
-    fn each(self, visit: &impl Fn((*const c_void, usize))) {
-        visit(self.name);
-        visit(self.control);
-        each_of_list(self.parts, visit);
-    }
-}
-
-/// `None`: it is not there.
-#[inline(always)]
-fn header_of(message: *const libc::msghdr) -> Option<Header> {
-    const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_controllen) == 40);
-    // SAFETY: our handler is in place ([`is_nothing_closed`]).
-    let [name, parts, count, control, control_length] = unsafe { peek::message(message.addr()) }?;
-    Some(Header {
-        name: (name as *const c_void, LONGEST_NAME),
-        parts: (parts as *const libc::iovec, count),
-        control: (control as *const c_void, control_length),
-    })
-}
-
-/// The buffers of a list; none of one that the kernel refuses for its length.
-#[inline(always)]
-fn parts_of(list: *const libc::iovec, count: usize) -> impl Iterator<Item = (*const c_void, usize)> {
-    let taken = if count > LONGEST { 0 } else { count };
-    // SAFETY: as for a message.
-    let part = move |index: usize| unsafe { peek::pair(list.wrapping_add(index).addr()) };
-    (0..taken).map_while(part).map(|(address, length)| (address as *const c_void, length))
 }
 
 /// At whatever address: the kernel takes them so, and processors read them so (x86-64, arm64).

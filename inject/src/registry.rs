@@ -12,8 +12,8 @@ mod lifecycle;
 mod said;
 
 pub use self::brief::{
-    are_few, could_any_lie_in, could_lie_in, could_overlap, does_overlap_inline, is_among_few, is_in_few,
-    lie_between_few, overlaps,
+    are_few, could_any_lie_in, could_begin_near, could_lie_in, could_overlap, does_overlap_inline, is_among_few,
+    is_in_few, lie_between_few, overlaps,
 };
 use self::guards::Guards;
 pub use self::held::{Held, Turn, await_turns};

@@ -1,15 +1,15 @@
 //! Calls that send or receive messages with an address, or made of several buffers.
 
-use super::buffers::{with, with_both, with_buffer};
+use super::buffers::{with_both, with_buffer};
 use super::words::Call;
 use crate::arming::{ForCall, prepare_for_call};
-use crate::buffers::{Buffers, LONGEST, do_messages_lie_elsewhere};
+use crate::buffers::{Buffers, LONGEST, do_messages_lie_elsewhere, does_message_lie_elsewhere};
 use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
 use crate::next::Next;
 use crate::{interpose, next_of, registry};
 use core::ffi::{c_int, c_uint, c_void};
-use core::mem;
+use core::mem::{self, offset_of};
 use core::ptr::NonNull;
 
 /// Has what an address lies in, or goes to, out of the way while this exists. Its length may be told where there is no memory.
@@ -120,23 +120,7 @@ interpose! {
     }
 }
 
-interpose! {
-    /// sendmsg(2).
-    fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> isize; missing -1; |next| {
-        // SAFETY: the program's own call.
-        with(Buffers::message(message), move || unsafe { next(socket, message, flags) })
-    }
-}
-
-interpose! {
-    /// recvmsg(2).
-    fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize; missing -1; |next| {
-        // SAFETY: the program's own call.
-        with(Buffers::message(message), move || unsafe { next(socket, message, flags) })
-    }
-}
-
-/// Makes a call of these words, the second and third of which are messages and their count; above that, how many of them to look at.
+/// Makes a call of these words, the second of which are messages; above the third, how many of them to look at.
 /// Mostly it is left by a jump, as in [`with`], and nothing is saved that is not needed for the look.
 #[inline(never)] // One copy is enough for both.
 extern "C" fn several(socket: usize, messages: usize, counts: usize, flags: usize, until: usize, next: &Next) -> isize {
@@ -144,9 +128,9 @@ extern "C" fn several(socket: usize, messages: usize, counts: usize, flags: usiz
         && !are_calls_watched()
         && let Some(next) = next.known()
     {
-        let count = counts as u32 as usize;
+        let third = counts as u32 as usize;
         // SAFETY: as in `words::make`; the program's own call.
-        return unsafe { mem::transmute::<NonNull<c_void>, Call>(next)(socket, messages, count, flags, until, 0) };
+        return unsafe { mem::transmute::<NonNull<c_void>, Call>(next)(socket, messages, third, flags, until, 0) };
     }
     several_looked_at(socket, messages, counts, flags, until, next)
 }
@@ -163,12 +147,48 @@ extern "C" fn several_looked_at(
 ) -> isize {
     let Some(next) = next.address() else { return -1 };
     type Several = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> c_int;
-    // SAFETY: the next function of such a name takes these words, or the first four of them.
+    // SAFETY: the next function of such a name takes these words, or the first ones of them.
     let next = unsafe { mem::transmute::<NonNull<c_void>, Several>(next) };
     // SAFETY: the program's own call.
     let call = move |()| unsafe { next(socket, messages, counts as u32 as usize, flags, until) } as isize;
     let buffers = Buffers::messages(messages as *const libc::mmsghdr, (counts >> 32) as c_uint);
     with_both(&[until, 0, 0, 0, 0, 0], buffers, Doing::by(&call))
+}
+
+/// Makes a call of these words, the second of which is a message.
+#[inline(never)] // One copy is enough for both.
+extern "C" fn one(socket: usize, message: usize, flags: usize, next: &Next) -> isize {
+    if does_message_lie_elsewhere(message as *const libc::msghdr)
+        && !are_calls_watched()
+        && let Some(next) = next.known()
+    {
+        // SAFETY: as in `words::make`; the program's own call.
+        return unsafe { mem::transmute::<NonNull<c_void>, Call>(next)(socket, message, flags, 0, 0, 0) };
+    }
+    const _: () = assert!(offset_of!(libc::mmsghdr, msg_hdr) == 0);
+    several_looked_at(socket, message, 1 << 32 | flags, 0, 0, next)
+}
+
+/// Calls with one message, and flags third.
+macro_rules! one_message {
+    ($($(#[$doc:meta])* fn $name:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(socket: c_uint, message: usize, flags: c_uint) -> isize {
+            next_of!($name);
+            one(socket as usize, message, flags as usize, &NEXT)
+        }
+    )*};
+}
+
+one_message! {
+    /// sendmsg(2).
+    fn sendmsg;
+    /// recvmsg(2).
+    fn recvmsg;
 }
 
 /// sendmmsg(2). Of more than the kernel sends at a time it looks at so many.

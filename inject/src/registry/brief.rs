@@ -99,6 +99,14 @@ pub fn could_lie_in(address: usize) -> bool {
     address.wrapping_sub(lowest) < GLANCE.highest.load(Relaxed).wrapping_sub(lowest)
 }
 
+/// Whether anything that was ever armed could overlap what begins at this address and has no more than so many bytes; if nothing was,
+/// anything may be told.
+#[inline(always)]
+pub fn could_begin_near(address: usize, most: usize) -> bool {
+    let lowest = GLANCE.lowest.load(Relaxed).wrapping_sub(most);
+    address.wrapping_sub(lowest) < GLANCE.highest.load(Relaxed).wrapping_sub(lowest)
+}
+
 /// Whether one of these addresses could lie in anything that was ever armed; if nothing was, in the last byte of all. Written out, as
 /// [`is_among_few`].
 #[inline(always)]

@@ -1,0 +1,73 @@
+//! Lists of buffers (readv(2)).
+
+use super::LONGEST;
+use crate::extent::Extent;
+use crate::{peek, registry};
+use core::ffi::c_void;
+
+// What the kernel reads to find the buffers, and writes besides them, may be armed as well, where the program has a private mapping of
+// its own. The look at it opens it, and another thread's trip may close it again: it is kept open, too.
+
+/// Where a list lies; nowhere if the kernel refuses it for its length.
+#[inline(always)]
+pub fn place_of((list, count): (*const libc::iovec, usize)) -> (*const c_void, usize) {
+    (list.cast(), if count > LONGEST { 0 } else { count * size_of::<libc::iovec>() })
+}
+
+pub fn each_of_list(list: (*const libc::iovec, usize), visit: &impl Fn((*const c_void, usize))) {
+    if !cfg!(feature = "sabotage-lists-not-kept-open") {
+        visit(place_of(list));
+    }
+    parts_of(list.0, list.1).for_each(visit);
+}
+
+/// The buffers of a list; none of one that the kernel refuses for its length.
+#[inline(always)]
+pub fn parts_of(list: *const libc::iovec, count: usize) -> impl Iterator<Item = (*const c_void, usize)> {
+    let taken = if count > LONGEST { 0 } else { count };
+    // SAFETY: our handler is in place ([`super::is_nothing_closed`]).
+    let part = move |index: usize| unsafe { peek::pair(list.wrapping_add(index).addr()) };
+    (0..taken).map_while(part).map(|(address, length)| (address as *const c_void, length))
+}
+
+/// Where the buffers of a list lie.
+pub trait Gather {
+    fn add(&mut self, address: usize, length: usize);
+}
+
+impl Gather for Extent {
+    #[inline(always)]
+    fn add(&mut self, address: usize, length: usize) {
+        Self::add(self, address, length);
+    }
+}
+
+/// Adds the buffers of a list. One that is not there, which the kernel refuses as a whole, takes the end to that of all memory, and
+/// ends the list.
+#[inline(always)]
+pub fn add_list(gathered: &mut impl Gather, (list, count): (*const libc::iovec, usize)) {
+    let part = |index| {
+        // SAFETY: our handler is in place ([`super::is_nothing_closed`]).
+        unsafe { peek::pair_or_ones(list.wrapping_add(index).addr()) }
+    };
+    if count.wrapping_sub(1) < LONGEST {
+        // Mostly it is one.
+        let (address, length) = part(0);
+        gathered.add(address, length);
+        for (address, length) in (1..count).map(part) {
+            gathered.add(address, length);
+            if address & length == usize::MAX {
+                break;
+            }
+        }
+    }
+}
+
+/// Whether something armed lies in a list's extent, if not in one of its buffers.
+#[inline(never)] // One copy is enough for both lists.
+pub fn does_extent_overlap(list: (*const libc::iovec, usize)) -> bool {
+    let mut extent = Extent::NONE;
+    add_list(&mut extent, list);
+    let (start, end) = extent.range();
+    registry::overlaps(start, end)
+}

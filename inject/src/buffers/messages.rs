@@ -1,0 +1,127 @@
+//! Messages: each with its list of buffers, the address that it goes to or comes from, and its control data (sendmsg(2)).
+
+use super::lists::{Gather, add_list, each_of_list};
+use super::{LONGEST, is_nothing_closed};
+use crate::extent::{Around, Extent};
+use crate::{peek, registry};
+use core::ffi::c_void;
+use core::mem::offset_of;
+
+/// The longest address that the kernel takes or gives (`move_addr_to_kernel` in net/socket.c).
+const LONGEST_NAME: usize = size_of::<libc::sockaddr_storage>();
+
+/// The longest list, in bytes.
+const LONGEST_LIST: usize = LONGEST * size_of::<libc::iovec>();
+
+/// Where so many messages lie, with the length that the kernel writes to each: what follows a message that is alone, and has none,
+/// counts as it.
+#[inline(always)]
+pub fn place_of_messages(messages: *const libc::mmsghdr, count: usize) -> (*const c_void, usize) {
+    if cfg!(feature = "sabotage-lists-not-kept-open") {
+        return (messages.cast(), 0);
+    }
+    (messages.cast(), count * size_of::<libc::mmsghdr>())
+}
+
+/// Whether a message, its list, and all that they point to lie where nothing is armed. Where that is not so, or not to be told at once,
+/// each is to be looked at.
+#[inline(always)]
+pub fn does_message_lie_elsewhere(message: *const libc::msghdr) -> bool {
+    if is_nothing_closed() {
+        return true;
+    }
+    let Some(header) = header_of(message) else { return false };
+    let (mut rest, mut parts) = (Extent::of_buffers_up_to(LONGEST_NAME), Parts { all: Extent::NONE, could: false });
+    rest.add_unless_null(header.name.0.addr(), 0);
+    rest.add_unless_null(header.control.0.addr(), header.control.1);
+    add_list(&mut parts, header.parts);
+    let (start, end) = rest.range();
+    !registry::could_begin_near(message.addr(), LONGEST_LIST)
+        && !registry::could_begin_near(header.parts.0.addr(), LONGEST_LIST)
+        && !registry::could_overlap(start, end)
+        && (!parts.could || is_between(parts.all.range()))
+}
+
+/// Whether several messages and their lists lie together where nothing is armed, and so do their buffers, and the rest that they
+/// point to, as what one loop has filled in mostly does. Where that is not so, or not to be told, each is to be looked at. A message
+/// takes as long as its instructions are many: nothing is compared before the end.
+#[inline(always)]
+pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
+    if is_nothing_closed() {
+        return true;
+    }
+    let behind = messages.wrapping_add(count);
+    let mut lists = Around::new(behind.addr());
+    let (mut rest, mut parts) = (Extent::of_buffers_up_to(LONGEST_NAME), Extent::NONE);
+    lists.add(messages.addr());
+    let mut message = messages;
+    while message != behind {
+        let Some(header) = header_of(message.cast()) else { break };
+        lists.add(header.parts.0.addr());
+        // Mostly there is neither.
+        if header.name.0.addr() | header.control.0.addr() != 0 {
+            rest.add_unless_null(header.name.0.addr(), 0);
+            rest.add_unless_null(header.control.0.addr(), header.control.1);
+        }
+        add_list(&mut parts, header.parts);
+        message = message.wrapping_add(1);
+    }
+    let (start, end) = rest.range();
+    if registry::could_overlap(start, end) {
+        return false;
+    }
+    let (start, end) = parts.range();
+    (!registry::could_overlap(start, end) || is_between((start, end))) && {
+        let (start, end) = lists.range(LONGEST_LIST);
+        !registry::overlaps(start, end)
+    }
+}
+
+/// Whether nothing armed overlaps the range, though it could. Few mappings are looked at here: a call takes as long as all of this.
+#[inline(always)]
+fn is_between((start, end): (usize, usize)) -> bool {
+    if registry::are_few() { !registry::is_among_few(start, end) } else { !registry::overlaps(start, end) }
+}
+
+/// What a message points to.
+pub struct Header {
+    name: (*const c_void, usize),
+    parts: (*const libc::iovec, usize),
+    control: (*const c_void, usize),
+}
+
+impl Header {
+    pub fn each(self, visit: &impl Fn((*const c_void, usize))) {
+        visit(self.name);
+        visit(self.control);
+        each_of_list(self.parts, visit);
+    }
+}
+
+/// `None`: it is not there.
+#[inline(always)]
+pub fn header_of(message: *const libc::msghdr) -> Option<Header> {
+    const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_controllen) == 40);
+    // SAFETY: our handler is in place ([`is_nothing_closed`]).
+    let [name, parts, count, control, control_length] = unsafe { peek::message(message.addr()) }?;
+    Some(Header {
+        name: (name as *const c_void, LONGEST_NAME),
+        parts: (parts as *const libc::iovec, count),
+        control: (control as *const c_void, control_length),
+    })
+}
+
+/// Buffers that may lie far apart: one on the stack, another on the heap.
+struct Parts {
+    all: Extent,
+    /// One of them could lie in an armed mapping.
+    could: bool,
+}
+
+impl Gather for Parts {
+    #[inline(always)]
+    fn add(&mut self, address: usize, length: usize) {
+        self.could |= registry::could_overlap(address, address.saturating_add(length));
+        self.all.add(address, length);
+    }
+}
