@@ -5,7 +5,7 @@ mod messages;
 
 use self::lists::{add_list, does_extent_overlap, each_of_list, parts_of, place_of};
 pub use self::messages::{do_messages_lie_elsewhere, does_message_lie_elsewhere};
-use self::messages::{header_of, place_of_messages};
+use self::messages::{header_of, place_of_message};
 use crate::doing::Doing;
 use crate::extent::Extent;
 use crate::handler::disposition;
@@ -165,7 +165,7 @@ impl Buffers {
                 let messages = (0..count).map(|index| messages.wrapping_add(index));
                 messages.map_while(|message| Some((message, header_of(message.cast())?))).for_each(
                     |(message, header)| {
-                        one(place_of_messages(message, 1));
+                        one(place_of_message(message));
                         header.each(&one);
                     },
                 );
@@ -214,7 +214,7 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
         && is_any_part_armed(Buffers(Kind::Lists([own, other])))
 }
 
-#[inline(never)] // What few messages need must not weigh on the others.
+#[inline(never)] // What few lists need must not weigh on the others.
 fn is_any_part_armed(buffers: Buffers) -> bool {
     buffers.is_any_armed()
 }

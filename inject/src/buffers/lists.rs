@@ -5,10 +5,8 @@ use crate::extent::Extent;
 use crate::{peek, registry};
 use core::ffi::c_void;
 
-// What the kernel reads to find the buffers, and writes besides them, may be armed as well, where the program has a private mapping of
-// its own. The look at it opens it, and another thread's trip may close it again: it is kept open, too.
-
-/// Where a list lies; nowhere if the kernel refuses it for its length.
+/// Where a list lies; nowhere if the kernel refuses it for its length. It may be armed as well as the buffers, where the program has a
+/// private mapping of its own: the look at it opens it, and another thread's trip may close it again, so it is kept open, too.
 #[inline(always)]
 pub fn place_of((list, count): (*const libc::iovec, usize)) -> (*const c_void, usize) {
     (list.cast(), if count > LONGEST { 0 } else { count * size_of::<libc::iovec>() })

@@ -13,14 +13,12 @@ const LONGEST_NAME: usize = size_of::<libc::sockaddr_storage>();
 /// The longest list, in bytes.
 const LONGEST_LIST: usize = LONGEST * size_of::<libc::iovec>();
 
-/// Where so many messages lie, with the length that the kernel writes to each: what follows a message that is alone, and has none,
-/// counts as it.
+/// Where a message lies, with the length that the kernel writes to it: what follows one that is alone, and has none, counts as it.
+/// It is kept open, as its list is ([`super::lists::place_of`]).
 #[inline(always)]
-pub fn place_of_messages(messages: *const libc::mmsghdr, count: usize) -> (*const c_void, usize) {
-    if cfg!(feature = "sabotage-lists-not-kept-open") {
-        return (messages.cast(), 0);
-    }
-    (messages.cast(), count * size_of::<libc::mmsghdr>())
+pub fn place_of_message(message: *const libc::mmsghdr) -> (*const c_void, usize) {
+    let length = if cfg!(feature = "sabotage-lists-not-kept-open") { 0 } else { size_of::<libc::mmsghdr>() };
+    (message.cast(), length)
 }
 
 /// Whether a message, its list, and all that they point to lie where nothing is armed. Where that is not so, or not to be told at once,
@@ -38,7 +36,7 @@ pub fn does_message_lie_elsewhere(message: *const libc::msghdr) -> bool {
     let (start, end) = rest.range();
     !registry::could_begin_near(message.addr(), LONGEST_LIST)
         && !registry::could_begin_near(header.parts.0.addr(), LONGEST_LIST)
-        && !registry::could_overlap(start, end)
+        && !registry::overlaps(start, end)
         && (!parts.could || is_between(parts.all.range()))
 }
 
@@ -67,7 +65,7 @@ pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -
         message = message.wrapping_add(1);
     }
     let (start, end) = rest.range();
-    if registry::could_overlap(start, end) {
+    if registry::overlaps(start, end) {
         return false;
     }
     let (start, end) = parts.range();

@@ -121,7 +121,7 @@ interpose! {
 }
 
 /// Makes a call of these words, the second of which are messages; above the third, how many of them to look at.
-/// Mostly it is left by a jump, as in [`with`], and nothing is saved that is not needed for the look.
+/// Mostly it is left by a jump, as in [`super::buffers::with`], and nothing is saved that is not needed for the look.
 #[inline(never)] // One copy is enough for both.
 extern "C" fn several(socket: usize, messages: usize, counts: usize, flags: usize, until: usize, next: &Next) -> isize {
     if do_messages_lie_elsewhere(messages as *const libc::mmsghdr, counts >> 32)
@@ -147,7 +147,7 @@ extern "C" fn several_looked_at(
 ) -> isize {
     let Some(next) = next.address() else { return -1 };
     type Several = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> c_int;
-    // SAFETY: the next function of such a name takes these words, or the first ones of them.
+    // SAFETY: the next function of such a name takes these words, or the first ones of them, and answers with less than 2^31.
     let next = unsafe { mem::transmute::<NonNull<c_void>, Several>(next) };
     // SAFETY: the program's own call.
     let call = move |()| unsafe { next(socket, messages, counts as u32 as usize, flags, until) } as isize;
