@@ -3,7 +3,7 @@
 mod lists;
 mod messages;
 
-use self::lists::{add_list, does_extent_overlap, each_of_list, parts_of, place_of};
+use self::lists::{add_list, each_of_list, parts_of, place_of};
 pub use self::messages::{do_messages_lie_elsewhere, does_message_lie_elsewhere};
 use self::messages::{header_of, place_of_message};
 use crate::doing::Doing;
@@ -12,7 +12,6 @@ use crate::handler::disposition;
 use crate::{peek, registry};
 use core::cell::Cell;
 use core::ffi::{c_char, c_uint, c_void};
-use core::mem::offset_of;
 use precache_contract::PAGE;
 
 /// The longest list that the kernel takes (IOV_MAX, readv(2)): a longer one it refuses without a look at it.
@@ -86,12 +85,6 @@ impl Buffers {
     #[inline(always)]
     pub fn lists(own: (*const libc::iovec, usize), other: (*const libc::iovec, usize)) -> Self {
         Self(Kind::Lists([(own.0, own.1 as u32 as usize), other]))
-    }
-
-    #[inline(always)]
-    pub fn message(message: *const libc::msghdr) -> Self {
-        const _: () = assert!(offset_of!(libc::mmsghdr, msg_hdr) == 0);
-        Self(Kind::Messages(message.cast(), 1))
     }
 
     /// To be filled, as recvmmsg(2) demands.
@@ -209,14 +202,7 @@ fn may_lists_be_armed(own: (*const libc::iovec, usize), other: (*const libc::iov
     add_list(&mut both, own);
     add_list(&mut both, other);
     let (start, end) = both.range();
-    registry::overlaps(start, end)
-        && (does_extent_overlap(own) || does_extent_overlap(other))
-        && is_any_part_armed(Buffers(Kind::Lists([own, other])))
-}
-
-#[inline(never)] // What few lists need must not weigh on the others.
-fn is_any_part_armed(buffers: Buffers) -> bool {
-    buffers.is_any_armed()
+    registry::overlaps(start, end) && (may_list_be_armed(own.0, own.1) || may_list_be_armed(other.0, other.1))
 }
 
 #[inline(always)]

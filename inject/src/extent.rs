@@ -30,11 +30,12 @@ impl Extent {
         self.length |= length;
     }
 
-    /// A buffer with the byte before it, so that null, of no length, changes nothing.
+    /// Two, one of which may be null, and counts as the other then; the length is that of the second.
     #[inline(always)]
-    pub fn add_unless_null(&mut self, address: usize, length: usize) {
-        self.common &= address.wrapping_sub(1);
-        self.address |= address;
+    pub fn add_any(&mut self, one: usize, other: usize, length: usize) {
+        self.common &= if one == 0 { other } else { one };
+        self.common &= if other == 0 { one } else { other };
+        self.address |= one | other;
         self.length |= length;
     }
 
@@ -42,33 +43,6 @@ impl Extent {
     #[inline(always)]
     pub fn range(&self) -> (usize, usize) {
         (self.common, self.address.saturating_add(self.length))
-    }
-}
-
-/// Places by how their addresses differ from one.
-pub struct Around {
-    address: usize,
-    /// The bits in which any of them does.
-    apart: usize,
-}
-
-impl Around {
-    #[inline(always)]
-    pub fn new(address: usize) -> Self {
-        Self { address, apart: 0 }
-    }
-
-    #[inline(always)]
-    pub fn add(&mut self, address: usize) {
-        self.apart |= address ^ self.address;
-    }
-
-    /// Start and end, where none of them is longer than this.
-    #[inline(always)]
-    pub fn range(&self, length: usize) -> (usize, usize) {
-        // What follows the first bit that differs may be anything.
-        let any = usize::MAX.checked_shr(self.apart.leading_zeros()).unwrap_or(0);
-        (self.address & !any, (self.address | any).saturating_add(length))
     }
 }
 
@@ -90,14 +64,10 @@ mod tests {
             for (length, other_length) in LENGTHS.iter().flat_map(|&one| LENGTHS.map(|other| (one, other))) {
                 let mut extent = Extent::NONE;
                 extent.add(one, length);
-                extent.add_unless_null(0, 0);
-                extent.add_unless_null(other, other_length);
+                extent.add_any(0, other, other_length);
                 assert!(holds(extent.range(), one, length), "{one:#x}, {length:#x} beside {other:#x}");
                 assert!(holds(extent.range(), other, other_length), "{other:#x}, {other_length:#x} beside {one:#x}");
             }
-            let mut around = Around::new(one);
-            around.add(other);
-            assert!(holds(around.range(0x4000), one, 0x4000) && holds(around.range(0x4000), other, 0x4000));
         }
     }
 
@@ -105,13 +75,9 @@ mod tests {
     fn what_lies_close_together_takes_no_more_than_that() {
         let mut extent = Extent::of_buffers_up_to(128);
         extent.add(0x7f00_0000_1000, 16);
-        extent.add_unless_null(0, 0);
+        extent.add_any(0x7f00_0000_1100, 0, 0);
         extent.add(0x7f00_0000_1f00, 64);
         assert_eq!(extent.range(), (0x7f00_0000_1000, 0x7f00_0000_1f00 + (128 | 16 | 64)));
-        let mut around = Around::new(0x7f00_0000_1234);
-        assert_eq!(around.range(16), (0x7f00_0000_1234, 0x7f00_0000_1244));
-        around.add(0x7f00_0000_1fff);
-        assert_eq!(around.range(16), (0x7f00_0000_1000, 0x7f00_0000_1fff + 16));
         assert_eq!(Extent::NONE.range(), (usize::MAX, 0));
     }
 }

@@ -99,6 +99,15 @@ impl Next {
         }
     }
 
+    /// For a function that is known already.
+    pub const fn of_function(function: *const c_void) -> Self {
+        Self {
+            address: AtomicPtr::new(function.cast_mut()),
+            #[cfg(not(feature = "preload"))]
+            name: c"",
+        }
+    }
+
     /// Its address; `None` when no library has it: errno then is ENOSYS, as of a call that the kernel lacks.
     #[inline(always)]
     pub fn address(&self) -> Option<NonNull<c_void>> {

@@ -72,15 +72,26 @@ impl Words {
     }
 }
 
-/// The words of a `msghdr`, but for the length of its name and its flags.
+/// The words of a `msghdr`, but for the length of its name and its flags: name, list and its length, control data and its length.
+/// `None`: as for a [`pair`], by name and the length of the list.
 ///
 /// # Safety
 /// As [`pair`].
 #[inline(always)]
 pub unsafe fn message(address: usize) -> Option<[usize; 5]> {
     // SAFETY: the caller's promise.
-    let (words, is_lacking) = unsafe { load_message(address) };
-    (is_lacking == 0).then_some(words)
+    let words = unsafe { message_or_ones(address) };
+    (words[0] & words[2] != usize::MAX).then_some(words)
+}
+
+/// The same; where they are not there, name and the length of the list are all ones, and the others anything.
+///
+/// # Safety
+/// As [`pair`].
+#[inline(always)]
+pub unsafe fn message_or_ones(address: usize) -> [usize; 5] {
+    // SAFETY: the caller's promise.
+    unsafe { load_message(address) }
 }
 
 pub use self::machine::recover;
@@ -149,30 +160,28 @@ mod machine {
         (word, is_lacking)
     }
 
-    /// The words, and 0. Each by itself, as the program has stored them: a wider load would wait until these have left the
-    /// processor's store buffer.
+    /// Each by itself, as the program has stored them: a wider load would wait until these have left the processor's store buffer.
     ///
     /// # Safety
     /// As above.
     #[inline(always)]
-    pub unsafe fn load_message(address: usize) -> ([usize; 5], usize) {
-        let (a, b, c, d, e, is_lacking);
+    pub unsafe fn load_message(address: usize) -> [usize; 5] {
+        let (name, parts, count, control, length);
         // SAFETY: as above.
         unsafe {
             loads!(
                 [
-                    "xor eax, eax",
-                    "mov {a}, [{at}]",
-                    "mov {b}, [{at} + 16]",
-                    "mov {c}, [{at} + 24]",
-                    "mov {d}, [{at} + 32]",
-                    "mov {e}, [{at} + 40]"
+                    "mov rax, [{at}]",
+                    "mov {parts}, [{at} + 16]",
+                    "mov rdx, [{at} + 24]",
+                    "mov {control}, [{at} + 32]",
+                    "mov {length}, [{at} + 40]"
                 ],
-                at = in(reg) address, a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d, e = out(reg) e,
-                out("rax") is_lacking, out("rdx") _,
+                at = in(reg) address, parts = out(reg) parts, control = out(reg) control, length = out(reg) length,
+                out("rax") name, out("rdx") count,
             );
         }
-        ([a, b, c, d, e], is_lacking)
+        [name, parts, count, control, length]
     }
 
     /// If the fault is that of a load here, has it go on behind them.
@@ -219,13 +228,13 @@ mod machine {
         can_read() || prepare_for_call(&Buffers::one(address as *const c_void, length)).is_some() && can_read()
     }
 
-    pub unsafe fn load_message(address: usize) -> ([usize; 5], usize) {
+    pub unsafe fn load_message(address: usize) -> [usize; 5] {
         if !is_there(address, size_of::<[usize; 6]>()) {
-            return ([0; 5], usize::MAX);
+            return [usize::MAX; 5];
         }
         // SAFETY: it can be read.
         let [name, _, parts, count, control, length] = unsafe { (address as *const [usize; 6]).read_unaligned() };
-        ([name, parts, count, control, length], 0)
+        [name, parts, count, control, length]
     }
 
     pub unsafe fn load_pair(address: usize) -> (usize, usize) {

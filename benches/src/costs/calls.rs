@@ -40,10 +40,9 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         wrapped.push((without.clone(), least));
         pairs.push((without, costs));
     }
-    let mut bars = ["stack", "heap", "mmap", "between mappings", "none"]
-        .map(|place| bar(place, &pairs))
-        .into_iter()
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let places =
+        ["stack", "heap", "mmap", "between mappings", "apart", "by number", "by number between mappings", "none"];
+    let mut bars = places.map(|place| bar(place, &pairs)).into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     bars.push(least(&wrapped)?);
     Ok(bars)
 }
@@ -57,6 +56,13 @@ fn bar(place: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
         .with_context(|| format!("nothing was measured with a buffer on the {place}"))?;
     let requirement = match place {
         "none" => format!("a call by number that has no buffer takes at most {BAR} ns more"),
+        "apart" => {
+            format!("messages whose buffers lie on the stack, and their names on the heap, take at most {BAR} ns more")
+        }
+        "by number" => format!("calls by number whose buffer lies on the stack take at most {BAR} ns more"),
+        "by number between mappings" => {
+            format!("calls by number whose buffer lies between four armed mappings take at most {BAR} ns more")
+        }
         "between mappings" => format!("calls whose buffer lies between four armed mappings take at most {BAR} ns more"),
         "mmap" => format!("calls whose buffer lies in a mapping of its own take at most {BAR} ns more"),
         place => format!("calls whose buffer lies on the {place} take at most {BAR} ns more"),

@@ -2,7 +2,7 @@
 
 use super::LONGEST;
 use crate::extent::Extent;
-use crate::{peek, registry};
+use crate::peek;
 use core::ffi::c_void;
 
 /// Where a list lies; nowhere if the kernel refuses it for its length. It may be armed as well as the buffers, where the program has a
@@ -41,31 +41,35 @@ impl Gather for Extent {
 }
 
 /// Adds the buffers of a list. One that is not there, which the kernel refuses as a whole, takes the end to that of all memory, and
-/// ends the list.
+/// ends the list. `false`: the kernel refuses it for its length.
 #[inline(always)]
-pub fn add_list(gathered: &mut impl Gather, (list, count): (*const libc::iovec, usize)) {
+pub fn add_list(gathered: &mut impl Gather, (list, count): (*const libc::iovec, usize)) -> bool {
     let part = |index| {
         // SAFETY: our handler is in place ([`super::is_nothing_closed`]).
         unsafe { peek::pair_or_ones(list.wrapping_add(index).addr()) }
     };
-    if count.wrapping_sub(1) < LONGEST {
-        // Mostly it is one.
-        let (address, length) = part(0);
+    if count.wrapping_sub(1) >= LONGEST {
+        return count == 0;
+    }
+    let mut index = 0;
+    loop {
+        let (address, length) = part(index);
         gathered.add(address, length);
-        for (address, length) in (1..count).map(part) {
-            gathered.add(address, length);
-            if address & length == usize::MAX {
-                break;
-            }
+        index += 1;
+        if index == count || address & length == usize::MAX {
+            return true;
         }
     }
 }
 
-/// Whether something armed lies in a list's extent, if not in one of its buffers.
-#[inline(never)] // One copy is enough for both lists.
-pub fn does_extent_overlap(list: (*const libc::iovec, usize)) -> bool {
-    let mut extent = Extent::NONE;
-    add_list(&mut extent, list);
-    let (start, end) = extent.range();
-    registry::overlaps(start, end)
+/// The same, where it mostly is one buffer.
+#[inline(always)]
+pub fn add_short_list(gathered: &mut impl Gather, (list, count): (*const libc::iovec, usize)) -> bool {
+    if count != 1 {
+        return add_list(gathered, (list, count));
+    }
+    // SAFETY: our handler is in place ([`super::is_nothing_closed`]).
+    let (address, length) = unsafe { peek::pair_or_ones(list.addr()) };
+    gathered.add(address, length);
+    true
 }

@@ -1,8 +1,8 @@
 //! Messages: each with its list of buffers, the address that it goes to or comes from, and its control data (sendmsg(2)).
 
-use super::lists::{Gather, add_list, each_of_list};
+use super::lists::{Gather, add_list, add_short_list, each_of_list};
 use super::{LONGEST, is_nothing_closed};
-use crate::extent::{Around, Extent};
+use crate::extent::Extent;
 use crate::{peek, registry};
 use core::ffi::c_void;
 use core::mem::offset_of;
@@ -28,51 +28,69 @@ pub fn does_message_lie_elsewhere(message: *const libc::msghdr) -> bool {
     if is_nothing_closed() {
         return true;
     }
-    let Some(header) = header_of(message) else { return false };
-    let (mut rest, mut parts) = (Extent::of_buffers_up_to(LONGEST_NAME), Parts { all: Extent::NONE, could: false });
-    rest.add_unless_null(header.name.0.addr(), 0);
-    rest.add_unless_null(header.control.0.addr(), header.control.1);
+    let header = header_or_ones(message);
+    let mut parts = Parts { all: Extent::NONE, could: false };
     add_list(&mut parts, header.parts);
-    let (start, end) = rest.range();
     !registry::could_begin_near(message.addr(), LONGEST_LIST)
         && !registry::could_begin_near(header.parts.0.addr(), LONGEST_LIST)
-        && !registry::overlaps(start, end)
+        && (header.has_parts_alone() || {
+            let mut rest = Extent::of_buffers_up_to(LONGEST_NAME);
+            header.add_rest(&mut rest);
+            is_elsewhere(&rest)
+        })
         && (!parts.could || is_between(parts.all.range()))
 }
 
-/// Whether several messages and their lists lie together where nothing is armed, and so do their buffers, and the rest that they
-/// point to, as what one loop has filled in mostly does. Where that is not so, or not to be told, each is to be looked at. A message
-/// takes as long as its instructions are many: nothing is compared before the end.
+/// Whether several messages and their lists lie together where nothing is armed, as what one loop has filled in mostly does, and so does
+/// all that they point to, or each kind of it. Where that is not so, or not to be told, each is to be looked at. A message takes as long
+/// as its instructions are many: nothing is compared before the end, and what is gathered stays in registers.
 #[inline(always)]
 pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
     if is_nothing_closed() {
         return true;
     }
     let behind = messages.wrapping_add(count);
-    let mut lists = Around::new(behind.addr());
-    let (mut rest, mut parts) = (Extent::of_buffers_up_to(LONGEST_NAME), Extent::NONE);
-    lists.add(messages.addr());
+    let (mut lists, mut all) = (Extent::of_buffers_up_to(LONGEST_LIST), Extent::of_buffers_up_to(LONGEST_NAME));
+    lists.add(messages.addr(), 0);
+    lists.add(behind.addr(), 0);
     let mut message = messages;
     while message != behind {
-        let Some(header) = header_of(message.cast()) else { break };
-        lists.add(header.parts.0.addr());
+        let header = header_or_ones(message.cast());
+        lists.add(header.parts.0.addr(), 0);
         // Mostly there is neither.
-        if header.name.0.addr() | header.control.0.addr() != 0 {
-            rest.add_unless_null(header.name.0.addr(), 0);
-            rest.add_unless_null(header.control.0.addr(), header.control.1);
+        if !header.has_parts_alone() {
+            header.add_rest(&mut all);
         }
-        add_list(&mut parts, header.parts);
+        if !add_short_list(&mut all, header.parts) {
+            break;
+        }
         message = message.wrapping_add(1);
     }
-    let (start, end) = rest.range();
-    if registry::overlaps(start, end) {
-        return false;
+    let (start, end) = all.range();
+    is_elsewhere(&lists)
+        && (!registry::could_overlap(start, end) || is_between((start, end)) || do_kinds_lie_elsewhere(messages, count))
+}
+
+/// Whether the buffers of messages lie where nothing is armed, and the rest that these point to, which need not lie near them.
+#[inline(never)] // It must not weigh on the others.
+fn do_kinds_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
+    let (mut parts, mut rest) = (Extent::NONE, Extent::of_buffers_up_to(LONGEST_NAME));
+    for index in 0..count {
+        let header = header_or_ones(messages.wrapping_add(index).cast());
+        if !header.has_parts_alone() {
+            header.add_rest(&mut rest);
+        }
+        if !add_list(&mut parts, header.parts) {
+            break;
+        }
     }
-    let (start, end) = parts.range();
-    (!registry::could_overlap(start, end) || is_between((start, end))) && {
-        let (start, end) = lists.range(LONGEST_LIST);
-        !registry::overlaps(start, end)
-    }
+    is_elsewhere(&parts) && is_elsewhere(&rest)
+}
+
+#[inline(always)]
+fn is_elsewhere(extent: &Extent) -> bool {
+    let (start, end) = extent.range();
+    !registry::overlaps(start, end)
 }
 
 /// Whether nothing armed overlaps the range, though it could. Few mappings are looked at here: a call takes as long as all of this.
@@ -89,6 +107,18 @@ pub struct Header {
 }
 
 impl Header {
+    /// Whether there is neither a name nor control data.
+    #[inline(always)]
+    fn has_parts_alone(&self) -> bool {
+        self.name.0.addr() | self.control.0.addr() == 0
+    }
+
+    /// Adds name and control data, of which there is one at least.
+    #[inline(always)]
+    fn add_rest(&self, extent: &mut Extent) {
+        extent.add_any(self.name.0.addr(), self.control.0.addr(), self.control.1);
+    }
+
     pub fn each(self, visit: &impl Fn((*const c_void, usize))) {
         visit(self.name);
         visit(self.control);
@@ -99,14 +129,25 @@ impl Header {
 /// `None`: it is not there.
 #[inline(always)]
 pub fn header_of(message: *const libc::msghdr) -> Option<Header> {
-    const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_controllen) == 40);
     // SAFETY: our handler is in place ([`is_nothing_closed`]).
-    let [name, parts, count, control, control_length] = unsafe { peek::message(message.addr()) }?;
-    Some(Header {
+    unsafe { peek::message(message.addr()) }.map(header)
+}
+
+/// Where it is not there, the kernel says so, whatever is told of it here.
+#[inline(always)]
+fn header_or_ones(message: *const libc::msghdr) -> Header {
+    // SAFETY: as above.
+    header(unsafe { peek::message_or_ones(message.addr()) })
+}
+
+#[inline(always)]
+fn header([name, parts, count, control, control_length]: [usize; 5]) -> Header {
+    const _: () = assert!(offset_of!(libc::msghdr, msg_iov) == 16 && offset_of!(libc::msghdr, msg_controllen) == 40);
+    Header {
         name: (name as *const c_void, LONGEST_NAME),
         parts: (parts as *const libc::iovec, count),
         control: (control as *const c_void, control_length),
-    })
+    }
 }
 
 /// Buffers that may lie far apart: one on the stack, another on the heap.

@@ -145,6 +145,9 @@ extern "C" fn several_looked_at(
     until: usize,
     next: &Next,
 ) -> isize {
+    if core::ptr::eq(next, &NOT_MADE) {
+        return -1;
+    }
     let Some(next) = next.address() else { return -1 };
     type Several = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> c_int;
     // SAFETY: the next function of such a name takes these words, or the first ones of them, and answers with less than 2^31.
@@ -217,4 +220,21 @@ pub unsafe extern "C" fn recvmmsg(
     next_of!(recvmmsg);
     let make = if registry::could_overlap(until, until.saturating_add(1)) { several_looked_at } else { several };
     make(socket as usize, messages, (count as usize) << 32 | count as usize, flags as usize, until, &NEXT)
+}
+
+/// Stands for a call that is not made: who only asks is answered by what is called where all lies elsewhere.
+static NOT_MADE: Next = Next::of_function(lies_elsewhere as *const c_void);
+
+extern "C" fn lies_elsewhere() -> isize {
+    0
+}
+
+/// Whether a message, or what it points to, may be armed.
+pub fn may_message_be_armed(message: usize) -> bool {
+    one(0, message, 0, &NOT_MADE) != 0
+}
+
+/// The same of so many.
+pub fn may_messages_be_armed(messages: usize, count: usize) -> bool {
+    several(0, messages, count << 32, 0, 0, &NOT_MADE) != 0
 }

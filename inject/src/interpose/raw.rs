@@ -2,14 +2,18 @@
 //! have an interposer get here what they get there, and so do those that are given armed memory; all others pass through as if
 //! nothing were in between.
 
+mod takes;
+
+use self::takes::Takes;
 use super::advice::{advise_file, read_ahead};
-use super::buffers::{ours_of, with_both};
+use super::buffers::with_both;
 use super::limits::{before_limit, forbids_calls};
 use super::memory::{Change, advise, advise_process, attach, change, change_all, map, remap};
+use super::messages::{may_message_be_armed, may_messages_be_armed};
 use super::programs::execute_target;
-use super::signals::numbers::{self, is_about_signals};
+use super::signals::numbers;
 use super::signals::stacks::look_at_stack;
-use crate::buffers::{Buffers, Words};
+use crate::buffers::{Buffers, LONGEST, Words};
 use crate::doing::Doing;
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
@@ -19,9 +23,6 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use precache_contract::segment::Refusal;
 
 type Syscall = unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
-
-/// io_pgetevents(2), which libc has no name for (asm/unistd_64.h).
-const IO_PGETEVENTS: c_long = 333;
 
 #[cfg_attr(feature = "preload", unsafe(link_section = "precache_next"))]
 #[used]
@@ -39,23 +40,24 @@ pub unsafe extern "C" fn syscall() {
     core::arch::naked_asm!(
         ".cfi_startproc",
         "endbr64",
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
+        // The sixth word of the call, from above the return address, and what is in registers below it.
+        "push qword ptr [rsp + 8]",
         "push r9",
-        // The sixth word of the call, from above the return address.
-        "push qword ptr [rsp + 56]",
+        "push r8",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
         ".cfi_adjust_cfa_offset 56",
+        "mov rdi, rsp",
         "call {pass}",
-        "add rsp, 8",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
         "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop r8",
+        "pop r9",
+        "add rsp, 8",
         ".cfi_adjust_cfa_offset -56",
         "test rax, rax",
         "je 2f",
@@ -69,23 +71,25 @@ pub unsafe extern "C" fn syscall() {
     )
 }
 
+/// A call as [`syscall`] has it on the stack.
+#[repr(C)]
+struct Made {
+    number: c_long,
+    words: Words,
+}
+
 /// The address of the next `syscall`, if the call has nothing to do with us; else null.
-extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> *mut c_void {
-    if number == libc::SYS_clone3 && !registry::is_empty() {
-        before_clone(a);
-    }
-    let is_armed = || registry::overlaps(b, b.saturating_add(c));
-    let words = words_of(number, [a, b, c, d, e, f]);
-    let is_concerned = match number {
-        // The most frequent ones: a buffer of any length, and no other address.
-        libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => are_calls_watched() || is_armed(),
-        libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive if is_armed() => {
-            true
+extern "C" fn pass(&Made { number, ref words }: &Made) -> *mut c_void {
+    let is_concerned = match Takes::by_call(number) {
+        Takes::Nothing => false,
+        Takes::Flags => {
+            if !registry::is_empty() {
+                before_clone(words[0]);
+            }
+            false
         }
-        _ if takes_no_address(number) => false,
-        _ if is_ours(number) || is_about_signals(number) => true,
-        // SAFETY: they are there.
-        _ => are_calls_watched() || unsafe { Buffers::words(&words) }.may_be_armed(),
+        Takes::More => true,
+        takes => may_be_armed(takes, words) || are_calls_watched(),
     };
     if is_concerned {
         core::ptr::null_mut()
@@ -94,107 +98,41 @@ extern "C" fn pass(number: c_long, a: usize, b: usize, c: usize, d: usize, e: us
     }
 }
 
-/// Whether this call is left as it is: it is given no address, and its registers may hold any; or it comes back elsewhere, or not
-/// at all.
-fn takes_no_address(number: c_long) -> bool {
-    matches!(
-        number,
-        libc::SYS_clone
-            | libc::SYS_clone3
-            | libc::SYS_fork
-            | libc::SYS_vfork
-            | libc::SYS_rt_sigreturn
-            | libc::SYS_exit
-            | libc::SYS_exit_group
-            | libc::SYS_gettid
-            | libc::SYS_getpid
-            | libc::SYS_getppid
-            | libc::SYS_getuid
-            | libc::SYS_geteuid
-            | libc::SYS_getgid
-            | libc::SYS_getegid
-            | libc::SYS_sched_yield
-            | libc::SYS_membarrier
-            | libc::SYS_tgkill
-            | libc::SYS_tkill
-            | libc::SYS_kill
-            | libc::SYS_pause
-            | libc::SYS_close
-            | libc::SYS_close_range
-            | libc::SYS_dup
-            | libc::SYS_dup2
-            | libc::SYS_dup3
-            | libc::SYS_fsync
-            | libc::SYS_fdatasync
-            | libc::SYS_sync_file_range
-            | libc::SYS_fallocate
-            | libc::SYS_ftruncate
-            | libc::SYS_lseek
-            | libc::SYS_eventfd2
-            | libc::SYS_epoll_create1
-            | libc::SYS_inotify_init1
-            | libc::SYS_pidfd_open
-            | libc::SYS_pidfd_getfd
-            | libc::SYS_ioprio_get
-            | libc::SYS_ioprio_set
-            | libc::SYS_setpriority
-    )
-}
-
-/// What of these is looked at: few calls take an address as their sixth word, and of all others it is what lies on the stack.
+/// Whether what such a call takes may be armed. A sixth word is taken for an address, whatever it is: who makes the call knows better.
 #[inline(always)]
-fn words_of(number: c_long, [a, b, c, d, e, f]: Words) -> Words {
-    match number {
-        libc::SYS_recvfrom | libc::SYS_pselect6 | IO_PGETEVENTS => [a, b, c, d, e, f],
-        _ => [a, b, c, d, e, 0],
-    }
+fn may_be_armed(takes: Takes, words: &Words) -> bool {
+    let &[a, b, c, d, e, _] = words;
+    let (address, length) = match takes {
+        Takes::Buffer => (b, c),
+        Takes::BufferFirst => (a, b),
+        Takes::TypedMessage => (b, c.saturating_add(size_of::<c_long>())),
+        Takes::List => return Buffers::list(b as *const libc::iovec, c).may_be_armed(),
+        Takes::Message => return may_message_be_armed(b),
+        Takes::MessagesToSend => return may_messages_be_armed(b, (c as c_uint as usize).min(LONGEST)),
+        Takes::AnyWord => return registry::could_any_lie_in([a, b, c, d, e]) && may_words_be_armed(words),
+        _ => return may_more_be_armed(takes, words),
+    };
+    registry::overlaps(address, address.saturating_add(length))
 }
 
-/// Whether this call is one of those that are interposed for more than what their words point to.
-fn is_ours(number: c_long) -> bool {
-    matches!(
-        number,
-        libc::SYS_readv
-            | libc::SYS_preadv
-            | libc::SYS_preadv2
-            | libc::SYS_writev
-            | libc::SYS_pwritev
-            | libc::SYS_pwritev2
-            | libc::SYS_vmsplice
-            | libc::SYS_sendmsg
-            | libc::SYS_recvmsg
-            | libc::SYS_sendmmsg
-            | libc::SYS_recvmmsg
-            | libc::SYS_process_vm_readv
-            | libc::SYS_process_vm_writev
-            | libc::SYS_getrandom
-            | libc::SYS_msgsnd
-            | libc::SYS_msgrcv
-            | libc::SYS_mmap
-            | libc::SYS_munmap
-            | libc::SYS_mremap
-            | libc::SYS_mprotect
-            | libc::SYS_pkey_mprotect
-            | libc::SYS_madvise
-            | libc::SYS_process_madvise
-            | libc::SYS_mseal
-            | libc::SYS_shmat
-            | libc::SYS_fadvise64
-            | libc::SYS_readahead
-            | libc::SYS_mlock
-            | libc::SYS_mlock2
-            | libc::SYS_mlockall
-            | libc::SYS_remap_file_pages
-            | libc::SYS_io_uring_setup
-            | libc::SYS_io_setup
-            | libc::SYS_seccomp
-            | libc::SYS_prctl
-            | libc::SYS_setrlimit
-            | libc::SYS_prlimit64
-            | libc::SYS_sigaltstack
-            | libc::SYS_execve
-            | libc::SYS_execveat
-    )
+/// The same of calls with words that may be addresses, beside what else they take.
+#[inline(never)] // It must not weigh on the others.
+fn may_more_be_armed(takes: Takes, words: &Words) -> bool {
+    let &[_, b, c, d, e, f] = words;
+    let (may_be, [one, two, three]) = match takes {
+        Takes::BufferAndWords => (registry::overlaps(b, b.saturating_add(c)), [d, e, f]),
+        Takes::Lists => {
+            let (own, other) = ((b as *const libc::iovec, c), (d as *const libc::iovec, e));
+            (Buffers::lists(own, other).may_be_armed(), [b, d, d])
+        }
+        _ => (may_messages_be_armed(b, c as c_uint as usize), [e, e, e]),
+    };
+    may_be || registry::could_any_lie_in([one, two, three, one, two]) && may_words_be_armed(words)
+}
+
+fn may_words_be_armed(words: &Words) -> bool {
+    // SAFETY: they are there until this returns.
+    unsafe { Buffers::words(words) }.may_be_armed()
 }
 
 /// A child without our handler, as without any of its parent's, is to meet no checkpoint.
@@ -212,34 +150,6 @@ fn before_clone(arguments: usize) {
 /// Whether this operation of seccomp(2) forbids anything.
 fn sets_filter(operation: c_long) -> bool {
     [libc::SECCOMP_SET_MODE_STRICT, libc::SECCOMP_SET_MODE_FILTER].contains(&(operation as c_uint))
-}
-
-/// What the kernel reads or fills for the call, if it is one with buffers.
-#[inline(always)]
-fn buffers_of(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> Option<Buffers> {
-    let one = |address: c_long, length: c_long| Buffers::one(address as *const c_void, length as usize);
-    Some(match number {
-        libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => one(b, c),
-        libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => one(b, c),
-        libc::SYS_getrandom => one(a, b),
-        // Its type is a word before its text, whose length is told.
-        libc::SYS_msgsnd | libc::SYS_msgrcv => one(b, c.saturating_add(size_of::<c_long>() as c_long)),
-        libc::SYS_readv
-        | libc::SYS_preadv
-        | libc::SYS_preadv2
-        | libc::SYS_writev
-        | libc::SYS_pwritev
-        | libc::SYS_pwritev2
-        | libc::SYS_vmsplice => Buffers::list(b as *const libc::iovec, c as usize),
-        libc::SYS_sendmsg | libc::SYS_recvmsg => Buffers::message(b as *const libc::msghdr),
-        libc::SYS_sendmmsg => Buffers::sent_messages(b as *const libc::mmsghdr, c as c_uint),
-        libc::SYS_recvmmsg => Buffers::messages(b as *const libc::mmsghdr, c as c_uint),
-        libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
-            let (own, other) = ((b as *const libc::iovec, c as usize), (d as *const libc::iovec, e as usize));
-            Buffers::lists(own, (other.0, ours_of(a as c_int, own, other)))
-        }
-        _ => return None,
-    })
 }
 
 /// One of the calls that [`pass`] keeps back, or any where there is no next `syscall`.
@@ -260,8 +170,8 @@ unsafe extern "C" fn concerned(
     let call = Doing::by(&call);
     let (address, length) = (a as *const c_void, b as usize);
     let all = [a, b, c, d, e, f].map(|word| word as usize);
-    let words = words_of(number, all);
-    if let Some(buffers) = buffers_of(number, [a, b, c, d, e]) {
+    let words = Takes::words(number, all);
+    if let Some(buffers) = Takes::by_call(number).buffers(all) {
         return with_both(&words, buffers, call) as c_long;
     }
     // SAFETY: the program's own call, with all of its words.

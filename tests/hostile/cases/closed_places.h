@@ -2,6 +2,7 @@
 #include "hostile.h"
 
 static unsigned char *from, *to;
+static size_t turn;
 
 static inline unsigned char *map_anew(int protection, int flags)
 {
@@ -16,12 +17,19 @@ static inline unsigned char *map_anew(int protection, int flags)
  * opened: then others. */
 static inline size_t fresh(void)
 {
-	static size_t turn;
 	if (turn % 10 == 0) {
 		from = map_anew(PROT_READ, MAP_SHARED);
 		to = map_anew(PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	}
 	return turn++ * 37 % 61 * MIB + 3 * PAGE;
+}
+
+/* Whoever needs more mappings than can be followed has done with the last one. */
+static inline void forget(void)
+{
+	if (munmap(from, file_length) || munmap(to, file_length))
+		fail("munmap");
+	turn += 10 - turn % 10;
 }
 
 static inline size_t put_at(const void *content, size_t length)

@@ -72,6 +72,9 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         measure_all(&mut best, "heap", on_heap.as_mut_ptr())?;
         measure_all(&mut best, "mmap", elsewhere)?;
         measure_all(&mut best, "between mappings", hole as *mut u8)?;
+        measure_apart(&mut best, on_stack.as_mut_ptr(), on_heap.as_mut_ptr())?;
+        measure_by_number(&mut best, "by number", on_stack.as_mut_ptr())?;
+        measure_by_number(&mut best, "by number between mappings", hole as *mut u8)?;
     }
     best.iter().for_each(|((call, place), time)| println!("{call}, {place}\t{time:.2}"));
     Ok(())
@@ -113,16 +116,12 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
     let closed = closed_descriptor()?;
     let buffer = text.cast::<c_void>();
     let mut part = libc::iovec { iov_base: buffer, iov_len: 8 };
-    // SAFETY: msghdr is plain data, for which zero is a value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+    let mut message = message_of(&mut part, null_mut());
     let mut parts = [part; 2];
     let mut double = message;
     (double.msg_iov, double.msg_iovlen) = (parts.as_mut_ptr(), 2);
     let mut several = [libc::mmsghdr { msg_hdr: message, msg_len: 0 }; 4];
-    let mut named = message;
-    (named.msg_name, named.msg_namelen) = (buffer, 8);
-    let mut several_named = [libc::mmsghdr { msg_hdr: named, msg_len: 0 }; 4];
+    let mut several_named = [libc::mmsghdr { msg_hdr: message_of(&mut part, text), msg_len: 0 }; 4];
     // SAFETY: aiocb is plain data, for which zero is a value.
     let mut request: libc::aiocb = unsafe { std::mem::zeroed() };
     // A priority that there is not: the request is refused.
@@ -158,7 +157,6 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
         measure(best, "clock_gettime", place, || libc::clock_gettime(NO_CLOCK, buffer.cast()));
         measure(best, "access", place, || libc::access(text.cast(), 0));
         measure(best, "open", place, || libc::open(text.cast(), libc::O_RDONLY));
-        measure(best, "syscall(SYS_write)", place, || libc::syscall(libc::SYS_write, closed, buffer, 8usize));
         measure(best, "fwrite_unlocked", place, || fwrite_unlocked(buffer, 1, 8, stream));
         measure(best, "fputs_unlocked", place, || fputs_unlocked(text.cast(), stream));
         measure(best, "fwrite", place, || libc::fwrite(buffer, 1, 8, stream));
@@ -177,6 +175,49 @@ fn measure_all(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::
         }
         ensure!(CStr::from_ptr(text.cast()).to_bytes() == &TEXT[..7], "somebody wrote to the buffer");
         libc::fclose(stream);
+    }
+    Ok(())
+}
+
+/// A message of one part, and with a name if that is not null.
+fn message_of(part: &mut libc::iovec, name: *mut u8) -> libc::msghdr {
+    // SAFETY: msghdr is plain data, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (part, 1);
+    (message.msg_name, message.msg_namelen) = (name.cast(), if name.is_null() { 0 } else { 8 });
+    message
+}
+
+/// Messages that name one place, and have their buffer in another.
+fn measure_apart(best: &mut Costs, text: *mut u8, name: *mut u8) -> anyhow::Result<()> {
+    let closed = closed_descriptor()?;
+    let mut part = libc::iovec { iov_base: text.cast(), iov_len: 8 };
+    let message = message_of(&mut part, name);
+    let mut several = [libc::mmsghdr { msg_hdr: message, msg_len: 0 }; 4];
+    // SAFETY: the descriptor is none, so nothing is transferred.
+    unsafe {
+        measure(best, "sendmsg", "apart", || libc::sendmsg(closed, &raw const message, 0));
+        measure(best, "sendmmsg of four", "apart", || libc::sendmmsg(closed, several.as_mut_ptr(), 4, 0));
+    }
+    Ok(())
+}
+
+/// The same by number (syscall(2)).
+fn measure_by_number(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::Result<()> {
+    let closed = closed_descriptor()?;
+    let mut part = libc::iovec { iov_base: text.cast(), iov_len: 8 };
+    let message = message_of(&mut part, null_mut());
+    let mut several = [libc::mmsghdr { msg_hdr: message, msg_len: 0 }; 4];
+    let (part, message, several) = (&raw const part, &raw const message, several.as_mut_ptr());
+    let nowhere = null::<c_void>();
+    // SAFETY: in each call: as many words as it takes; the descriptor is none, so nothing is transferred.
+    unsafe {
+        measure(best, "write", place, || libc::syscall(libc::SYS_write, closed, text, 8usize));
+        measure(best, "writev", place, || libc::syscall(libc::SYS_writev, closed, part, 1usize));
+        measure(best, "sendto", place, || libc::syscall(libc::SYS_sendto, closed, text, 8usize, 0, nowhere, 0));
+        measure(best, "sendmsg", place, || libc::syscall(libc::SYS_sendmsg, closed, message, 0));
+        measure(best, "sendmmsg of four", place, || libc::syscall(libc::SYS_sendmmsg, closed, several, 4, 0));
+        measure(best, "fstat", place, || libc::syscall(libc::SYS_fstat, closed, text));
     }
     Ok(())
 }

@@ -13,20 +13,6 @@ use core::mem::offset_of;
 /// Bytes of a set; of another number the kernel takes none.
 const SIZE: usize = size_of::<SignalSet>();
 
-/// Whether this call is one of those.
-pub fn is_about_signals(number: c_long) -> bool {
-    matches!(
-        number,
-        libc::SYS_rt_sigprocmask
-            | libc::SYS_rt_sigaction
-            | libc::SYS_rt_sigsuspend
-            | libc::SYS_ppoll
-            | libc::SYS_pselect6
-            | libc::SYS_epoll_pwait
-            | libc::SYS_epoll_pwait2
-    )
-}
-
 /// Makes any call by `call`, with these words or, if it is one of those, some like them.
 #[inline(never)] // Its sets must not weigh on the stacks of others.
 pub fn make(number: c_long, mut words: Words, call: Doing<Words, isize>) -> isize {
