@@ -43,7 +43,7 @@ pub fn does_message_lie_elsewhere(message: *const libc::msghdr) -> bool {
 
 /// Whether several messages and their lists lie together where nothing is armed, as what one loop has filled in mostly does, and so does
 /// all that they point to, or each kind of it. Where that is not so, or not to be told, each is to be looked at. A message takes as long
-/// as its instructions are many: nothing is compared before the end, and what is gathered stays in registers.
+/// as its instructions are many: no address is compared before the end, and what is gathered stays in registers.
 #[inline(always)]
 pub fn do_messages_lie_elsewhere(messages: *const libc::mmsghdr, count: usize) -> bool {
     if is_nothing_closed() {

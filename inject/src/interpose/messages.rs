@@ -223,9 +223,9 @@ pub unsafe extern "C" fn recvmmsg(
 }
 
 /// Stands for a call that is not made: who only asks is answered by what is called where all lies elsewhere.
-static NOT_MADE: Next = Next::of_function(lies_elsewhere as *const c_void);
+static NOT_MADE: Next = Next::of_function(lies_elsewhere as Call as *const c_void);
 
-extern "C" fn lies_elsewhere() -> isize {
+extern "C" fn lies_elsewhere(_: usize, _: usize, _: usize, _: usize, _: usize, _: usize) -> isize {
     0
 }
 

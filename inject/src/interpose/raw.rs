@@ -18,7 +18,7 @@ use crate::doing::Doing;
 use crate::executable::Target;
 use crate::in_use::are_calls_watched;
 use crate::preload::{Execute, List};
-use crate::{handler, past_libc, registry, sys};
+use crate::{handler, past_libc, peek, registry};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use precache_contract::segment::Refusal;
 
@@ -84,7 +84,7 @@ extern "C" fn pass(&Made { number, ref words }: &Made) -> *mut c_void {
         Takes::Nothing => false,
         Takes::Flags => {
             if !registry::is_empty() {
-                before_clone(words[0]);
+                before_clone(words[0], words[1]);
             }
             false
         }
@@ -98,7 +98,7 @@ extern "C" fn pass(&Made { number, ref words }: &Made) -> *mut c_void {
     }
 }
 
-/// Whether what such a call takes may be armed. A sixth word is taken for an address, whatever it is: who makes the call knows better.
+/// Whether what such a call takes may be armed. It may say so of a sixth word that is none: [`concerned`] knows which calls have one.
 #[inline(always)]
 fn may_be_armed(takes: Takes, words: &Words) -> bool {
     let &[a, b, c, d, e, _] = words;
@@ -110,7 +110,8 @@ fn may_be_armed(takes: Takes, words: &Words) -> bool {
         Takes::Message => return may_message_be_armed(b),
         Takes::MessagesToSend => return may_messages_be_armed(b, (c as c_uint as usize).min(LONGEST)),
         Takes::AnyWord => return registry::could_any_lie_in([a, b, c, d, e]) && may_words_be_armed(words),
-        _ => return may_more_be_armed(takes, words),
+        Takes::BufferAndWords | Takes::Lists | Takes::Messages => return may_more_be_armed(takes, words),
+        Takes::Nothing | Takes::Flags | Takes::More => return true,
     };
     registry::overlaps(address, address.saturating_add(length))
 }
@@ -135,14 +136,15 @@ fn may_words_be_armed(words: &Words) -> bool {
     unsafe { Buffers::words(words) }.may_be_armed()
 }
 
-/// A child without our handler, as without any of its parent's, is to meet no checkpoint.
+/// A child without our handler, as without any of its parent's, is to meet no checkpoint. Nor is the kernel, in what it is given
+/// (clone3(2)): a look at its first and its last word opens that.
 #[cold]
 #[inline(never)]
-fn before_clone(arguments: usize) {
-    const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
-    // Flags come first (clone3(2)). SAFETY: it can be read.
-    let flags = || unsafe { (arguments as *const u64).read_unaligned() };
-    if sys::can_access(arguments, false) && flags() & CLONE_CLEAR_SIGHAND != 0 {
+fn before_clone(arguments: usize, length: usize) {
+    const CLONE_CLEAR_SIGHAND: usize = 1 << 32;
+    let _ = peek::word(arguments.wrapping_add(length).wrapping_sub(size_of::<usize>()));
+    // Flags come first.
+    if peek::word(arguments).is_some_and(|flags| flags & CLONE_CLEAR_SIGHAND != 0) {
         handler::open_everything(Refusal::Executing);
     }
 }
@@ -170,13 +172,15 @@ unsafe extern "C" fn concerned(
     let call = Doing::by(&call);
     let (address, length) = (a as *const c_void, b as usize);
     let all = [a, b, c, d, e, f].map(|word| word as usize);
-    let words = Takes::words(number, all);
-    if let Some(buffers) = Takes::by_call(number).buffers(all) {
+    // The kernel looks at so many bits of it (`do_syscall_64`).
+    let known = c_long::from(number as c_int);
+    let words = Takes::words(known, all);
+    if let Some(buffers) = Takes::by_call(known).buffers(all) {
         return with_both(&words, buffers, call) as c_long;
     }
     // SAFETY: the program's own call, with all of its words.
     unsafe {
-        (match number {
+        (match known {
             libc::SYS_mmap => {
                 let call = |without: c_int| next(number, a, b, c, d & !c_long::from(without), e, f) as *mut c_void;
                 map(Doing::by(&call), address, length, c as c_int, d as c_int, e as c_int, f) as isize
@@ -217,7 +221,7 @@ unsafe extern "C" fn concerned(
                 execute_target(target, c as List, d as List, Execute::by(&call)) as isize
             }
             libc::SYS_setrlimit | libc::SYS_prlimit64 | libc::SYS_sigaltstack => {
-                match number {
+                match known {
                     libc::SYS_setrlimit => before_limit(a as c_uint, b as *const c_void),
                     libc::SYS_prlimit64 => before_limit(b as c_uint, c as *const c_void),
                     _ => look_at_stack(a as usize),
@@ -225,7 +229,7 @@ unsafe extern "C" fn concerned(
                 with_both(&words, Buffers::NONE, call)
             }
             _ => numbers::make(
-                number,
+                known,
                 all,
                 Doing::by(&|all: Words| {
                     let [a, b, c, d, e, f] = all.map(|word| word as c_long);

@@ -11,7 +11,7 @@ enum { MANY = 4, PARTS = 2, LENGTH = 100 };
 /* What a message names. */
 enum kind { HEADER, LIST, FIRST, LAST, NAME, CONTROL, KINDS };
 
-/* Where what is not in a mapping lies: all on the stack; the buffers on the heap; all but the lists on the heap. */
+/* Where what is not in a mapping lies: all on the stack; the buffers on the heap; all but the messages and their lists on the heap. */
 enum layout { STACK, BUFFERS_APART, LISTS_APART, LAYOUTS };
 
 union control {

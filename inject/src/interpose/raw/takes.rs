@@ -44,21 +44,26 @@ use Takes::*;
 /// Behind the last number that is known here.
 const END: usize = libc::SYS_mseal as usize + 1;
 
-/// By number, two in a byte: one look tells it of each call, as soon.
+/// By number, two in a byte.
 static TABLE: [u8; END.div_ceil(2)] = {
     let (mut table, mut number) = ([0; END.div_ceil(2)], 0);
     while number < END {
         table[number / 2] |= (Takes::told(number as c_long) as u8) << (number % 2 * 4);
         number += 1;
     }
+    assert!(More as u8 <= 0xf, "it takes more bits");
+    while number < 2 * END {
+        assert!(matches!(Takes::told(number as c_long), AnyWord), "the table is too short");
+        number += 1;
+    }
     table
 };
 
 impl Takes {
-    /// What the call of this number takes.
+    /// What the call of this number takes; the kernel looks at 32 bits of it (`do_syscall_64`).
     #[inline(always)]
     pub fn by_call(number: c_long) -> Self {
-        let number = number as usize;
+        let number = number as c_int as usize;
         let Some(two) = TABLE.get(number / 2) else { return AnyWord };
         // SAFETY: four bits that `TABLE` was filled with, which were one of these, or are those of the first, 0, behind the last number.
         unsafe { core::mem::transmute::<u8, Self>(two >> (number % 2 * 4) & 0xf) }
@@ -160,7 +165,7 @@ impl Takes {
         }
     }
 
-    /// What the kernel reads or fills for such a call, but for what its words point to; `None`: no more than that.
+    /// What the kernel reads or fills for such a call, but for what its words point to; `None`: it is none of those with buffers.
     #[inline(always)]
     pub fn buffers(self, [a, b, c, d, e, _]: Words) -> Option<Buffers> {
         let one = |address: usize, length: usize| Buffers::one(address as *const c_void, length);
