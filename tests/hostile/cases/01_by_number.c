@@ -124,10 +124,7 @@ static void processes(void)
 int main(int count, char **arguments)
 {
 	(void)count;
-	open_file(arguments);
-	close(file_descriptor);
-	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
-		fail("open");
+	open_to_write(arguments);
 	for (size_t i = 0; i < LENGTH; i++)
 		bytes[i] = i * 31 + (i >> 8);
 	errno = PLANTED;

@@ -201,10 +201,7 @@ static void names(void)
 int main(int count, char **arguments)
 {
 	(void)count;
-	open_file(arguments);
-	close(file_descriptor);
-	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
-		fail("open");
+	open_to_write(arguments);
 	mounts();
 	modules_and_handles();
 	rendezvous();

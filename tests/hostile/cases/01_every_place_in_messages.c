@@ -150,10 +150,7 @@ static void in_layout(enum layout layout, enum kind kind, int index, int count, 
 int main(int count, char **arguments)
 {
 	(void)count;
-	open_file(arguments);
-	close(file_descriptor);
-	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
-		fail("open");
+	open_to_write(arguments);
 	in = socket(AF_UNIX, SOCK_DGRAM, 0), out = socket(AF_UNIX, SOCK_DGRAM, 0);
 	if (bind(in, (void *)&receiver, sizeof receiver) || bind(out, (void *)&sender, sizeof sender))
 		fail("bind");

@@ -45,10 +45,7 @@ int main(int count, char **arguments)
 	struct stat64 status64;
 	struct statx extended;
 	errno = PLANTED;
-	open_file(arguments);
-	close(file_descriptor);
-	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
-		fail("open");
+	open_to_write(arguments);
 	FILE *stream = fopen(put("/dev/null"), "r");
 	expect("fopen", stream != NULL);
 	stream = stream ? freopen(put("/dev/zero"), "r", stream) : NULL;

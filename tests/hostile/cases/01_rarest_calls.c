@@ -173,10 +173,7 @@ int main(int count, char **arguments)
 {
 	(void)count;
 	errno = PLANTED;
-	open_file(arguments);
-	close(file_descriptor);
-	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
-		fail("open");
+	open_to_write(arguments);
 	limits();
 	usage();
 	rendezvous();

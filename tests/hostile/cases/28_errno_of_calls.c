@@ -326,11 +326,8 @@ static void limits(void)
 int main(int count, char **arguments)
 {
 	(void)count;
-	open_file(arguments);
-	close(file_descriptor);
 	/* Some calls take only what could be written to; nobody does. */
-	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
-		fail("open");
+	open_to_write(arguments);
 	errno = PLANTED;
 	mappings();
 	actions();

@@ -38,7 +38,16 @@ static inline void open_file(char **arguments)
 	file_length = status.st_size;
 }
 
-/* The same, and maps it. */
+/* The same, so that it may be written to. */
+static inline void open_to_write(char **arguments)
+{
+	open_file(arguments);
+	close(file_descriptor);
+	if ((file_descriptor = open(arguments[1], O_RDWR)) < 0)
+		fail("open");
+}
+
+/* Opens it, and maps it. */
 static inline volatile unsigned char *map_file(char **arguments, int protection, int flags)
 {
 	open_file(arguments);
