@@ -1,8 +1,8 @@
 //! Several places in memory as one.
 //!
 //! It begins where the first of them does or before, and ends where the last one does or behind: of what lies close together that is
-//! about their lowest address and their highest, unless a high bit changes between them. It takes bits instead of comparisons, for calls with many buffers take as long as
-//! the instructions for each are many.
+//! about their lowest address and their highest, unless a high bit changes between them. It takes bits instead of comparisons, for
+//! calls with many buffers take as long as the instructions for each are many.
 
 /// Buffers, by their addresses and lengths.
 pub struct Extent {

@@ -53,7 +53,7 @@ fn bar(place: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
     let highest = |end: fn(&Median) -> f64| calls.iter().map(|(over, _)| end(over)).max_by(f64::total_cmp);
     let (low, high) = highest(|over| over.low)
         .zip(highest(|over| over.high))
-        .with_context(|| format!("nothing was measured with a buffer on the {place}"))?;
+        .with_context(|| format!("nothing was measured for the place `{place}`"))?;
     let requirement = match place {
         "none" => format!("a call by number that has no buffer takes at most {BAR} ns more"),
         "apart" => {

@@ -20,6 +20,7 @@ use crate::in_use::are_calls_watched;
 use crate::preload::{Execute, List};
 use crate::{handler, past_libc, peek, registry};
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use precache_contract::PAGE;
 use precache_contract::segment::Refusal;
 
 type Syscall = unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
@@ -82,7 +83,7 @@ struct Made {
 extern "C" fn pass(&Made { number, ref words }: &Made) -> *mut c_void {
     let is_concerned = match Takes::by_call(number) {
         Takes::Nothing => false,
-        Takes::Flags => {
+        Takes::Arguments => {
             if !registry::is_empty() {
                 before_clone(words[0], words[1]);
             }
@@ -111,7 +112,8 @@ fn may_be_armed(takes: Takes, words: &Words) -> bool {
         Takes::MessagesToSend => return may_messages_be_armed(b, (c as c_uint as usize).min(LONGEST)),
         Takes::AnyWord => return registry::could_any_lie_in([a, b, c, d, e]) && may_words_be_armed(words),
         Takes::BufferAndWords | Takes::Lists | Takes::Messages => return may_more_be_armed(takes, words),
-        Takes::Nothing | Takes::Flags | Takes::More => return true,
+        // Not asked about.
+        Takes::Nothing | Takes::Arguments | Takes::More => return true,
     };
     registry::overlaps(address, address.saturating_add(length))
 }
@@ -137,11 +139,15 @@ fn may_words_be_armed(words: &Words) -> bool {
 }
 
 /// A child without our handler, as without any of its parent's, is to meet no checkpoint. Nor is the kernel, in what it is given
-/// (clone3(2)): a look at its first and its last word opens that.
+/// (clone3(2)): a look at its first and its last word opens that, if the kernel takes so many bytes.
 #[cold]
 #[inline(never)]
 fn before_clone(arguments: usize, length: usize) {
     const CLONE_CLEAR_SIGHAND: usize = 1 << 32;
+    const CLONE_ARGS_SIZE_VER0: usize = 64;
+    if !(CLONE_ARGS_SIZE_VER0..=PAGE as usize).contains(&length) {
+        return;
+    }
     let _ = peek::word(arguments.wrapping_add(length).wrapping_sub(size_of::<usize>()));
     // Flags come first.
     if peek::word(arguments).is_some_and(|flags| flags & CLONE_CLEAR_SIGHAND != 0) {

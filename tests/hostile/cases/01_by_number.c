@@ -4,7 +4,6 @@
  * @counter lifted_for_calls 17 */
 #include "closed_places.h"
 #include <linux/sched.h>
-#include <mqueue.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 
@@ -14,6 +13,7 @@ enum { LENGTH = 5000 };
 static const long BEYOND = 1l << 32;
 
 static unsigned char bytes[LENGTH], got[LENGTH];
+static mqd_t queue;
 
 static void same(const char *what, const void *there)
 {
@@ -40,8 +40,8 @@ static void lists(void)
 	same("SYS_preadv", place);
 	expect("SYS_preadv2", syscall(SYS_preadv2, file, list_of(place = room()), 1l, 0l, 0l, 0), LENGTH);
 	same("SYS_preadv2", place);
-	if (pipe(pair))
-		fail("pipe");
+	if (pipe2(pair, O_NONBLOCK))
+		fail("pipe2");
 	expect("SYS_vmsplice", syscall(SYS_vmsplice, pair[1], list_of(put(bytes, LENGTH)), 1l, 0), LENGTH);
 	memset(got, 0, LENGTH);
 	expect("read", read(pair[0], got, LENGTH), LENGTH);
@@ -92,12 +92,7 @@ static void messages(void)
 
 static void queues(void)
 {
-	struct mq_attr attributes = { .mq_maxmsg = 1, .mq_msgsize = LENGTH };
-	struct timespec until = { 1l << 40, 0 };
-	mqd_t queue = mq_open("/by_number", O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
-	if (queue == -1 || mq_unlink("/by_number"))
-		fail("mq_open");
-	errno = PLANTED;
+	struct timespec until = { 1, 0 };
 	expect("SYS_mq_timedsend", syscall(SYS_mq_timedsend, queue, put(bytes, LENGTH), (long)LENGTH, 3l, put(&until, sizeof until)), 0);
 	unsigned char *place = room();
 	unsigned *priority = (void *)room();
@@ -105,14 +100,13 @@ static void queues(void)
 	expect("SYS_mq_timedreceive", syscall(SYS_mq_timedreceive, queue, place, (long)LENGTH, priority, patience), LENGTH);
 	same("SYS_mq_timedreceive", place);
 	expect("its priority", *priority, 3);
-	mq_close(queue);
 }
 
-/* Nothing of a new process's arguments is looked at by anyone else before the kernel does. */
+/* libc does not look at a new process's arguments. */
 static void processes(void)
 {
 	struct clone_args arguments = { .exit_signal = SIGCHLD };
-	int status;
+	int status = -1;
 	pid_t child = syscall(SYS_clone3, put(&arguments, sizeof arguments), sizeof arguments);
 	if (!child)
 		_exit(7);
@@ -127,6 +121,8 @@ int main(int count, char **arguments)
 	open_to_write(arguments);
 	for (size_t i = 0; i < LENGTH; i++)
 		bytes[i] = i * 31 + (i >> 8);
+	if ((queue = new_queue(1, LENGTH)) < 0)
+		without_queue("mq_open");
 	errno = PLANTED;
 	lists();
 	rendezvous();

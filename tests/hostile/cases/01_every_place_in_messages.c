@@ -151,7 +151,7 @@ int main(int count, char **arguments)
 {
 	(void)count;
 	open_to_write(arguments);
-	in = socket(AF_UNIX, SOCK_DGRAM, 0), out = socket(AF_UNIX, SOCK_DGRAM, 0);
+	in = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0), out = socket(AF_UNIX, SOCK_DGRAM, 0);
 	if (bind(in, (void *)&receiver, sizeof receiver) || bind(out, (void *)&sender, sizeof sender))
 		fail("bind");
 	errno = PLANTED;

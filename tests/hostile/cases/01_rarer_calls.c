@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <grp.h>
 #include <linux/magic.h>
-#include <mqueue.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
@@ -86,22 +85,12 @@ static void messages(void)
 static mqd_t queue;
 static int old;
 
-/* Containers may refuse them. */
 static void make_queues(void)
 {
-	char name[64];
-	snprintf(name, sizeof name, "/precache-%d", getpid());
-	struct mq_attr attributes = { .mq_maxmsg = 2, .mq_msgsize = LENGTH };
-	queue = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
-	if (queue >= 0 && mq_unlink(name))
-		fail("mq_unlink");
-	old = queue < 0 ? -1 : msgget(IPC_PRIVATE, 0600);
-	if (old < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS)) {
-		printf("right to make a message queue (%s)\n", queue < 0 ? "mq_open" : "msgget");
-		exit(77);
-	}
-	if (old < 0)
-		fail(queue < 0 ? "mq_open" : "msgget");
+	if ((queue = new_queue(2, LENGTH)) < 0)
+		without_queue("mq_open");
+	if ((old = msgget(IPC_PRIVATE, 0600)) < 0)
+		without_queue("msgget");
 }
 
 static void queues(void)

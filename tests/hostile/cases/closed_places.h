@@ -1,5 +1,6 @@
 /* Places in armed mappings that nobody has touched, for what a call reads or fills. */
 #include "hostile.h"
+#include <mqueue.h>
 
 static unsigned char *from, *to;
 static size_t turn;
@@ -24,7 +25,7 @@ static inline size_t fresh(void)
 	return turn++ * 37 % 61 * MIB + 3 * PAGE;
 }
 
-/* Whoever needs more mappings than can be followed has done with the last one. */
+/* Lets go of the mappings that the last places lie in: the next ones lie in others. */
 static inline void forget(void)
 {
 	if (munmap(from, file_length) || munmap(to, file_length))
@@ -66,4 +67,25 @@ static inline void expect(const char *what, ssize_t got, ssize_t wanted)
 	if (got != wanted)
 		printf("%s: %zd instead of %zd (%s)\n", what, got, wanted, strerror(errno));
 	errno_stays(what);
+}
+
+/* A queue of messages that only this process knows; -1: it is refused, as containers may. */
+static inline mqd_t new_queue(long messages, long length)
+{
+	char name[64];
+	struct mq_attr attributes = { .mq_maxmsg = messages, .mq_msgsize = length };
+	snprintf(name, sizeof name, "/precache-%d", getpid());
+	mqd_t queue = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
+	if (queue >= 0 && mq_unlink(name))
+		fail("mq_unlink");
+	return queue;
+}
+
+/* Ends a program that has not been given a queue: where it may not have one, nobody can tell how it would do. */
+static inline void without_queue(const char *call)
+{
+	if (errno != EPERM && errno != EACCES && errno != ENOSYS)
+		fail(call);
+	printf("right to make a message queue (%s)\n", call);
+	exit(77);
 }

@@ -202,7 +202,7 @@ fn measure_apart(best: &mut Costs, text: *mut u8, name: *mut u8) -> anyhow::Resu
     Ok(())
 }
 
-/// The same by number (syscall(2)).
+/// Calls by number (syscall(2)).
 fn measure_by_number(best: &mut Costs, place: &'static str, text: *mut u8) -> anyhow::Result<()> {
     let closed = closed_descriptor()?;
     let mut part = libc::iovec { iov_base: text.cast(), iov_len: 8 };

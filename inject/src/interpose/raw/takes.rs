@@ -15,8 +15,8 @@ pub enum Takes {
     AnyWord,
     /// No address, and its registers may hold any; or it comes back elsewhere, or not at all: it is left as it is.
     Nothing,
-    /// The same, with flags that its first word points to (clone3(2)).
-    Flags,
+    /// The same, but for arguments that its first word points to, as many bytes as its second tells (clone3(2)).
+    Arguments,
     /// A buffer second, its length third, and no other address: the most frequent ones.
     Buffer,
     /// The same, and words that may be addresses.
@@ -89,7 +89,7 @@ impl Takes {
             libc::SYS_sendmsg | libc::SYS_recvmsg => Message,
             libc::SYS_sendmmsg => MessagesToSend,
             libc::SYS_recvmmsg => Messages,
-            libc::SYS_clone3 => Flags,
+            libc::SYS_clone3 => Arguments,
             libc::SYS_clone
             | libc::SYS_fork
             | libc::SYS_vfork
@@ -183,7 +183,7 @@ impl Takes {
             Message => Buffers::messages(b as *const libc::mmsghdr, 1),
             MessagesToSend => Buffers::sent_messages(b as *const libc::mmsghdr, c as c_uint),
             Messages => Buffers::messages(b as *const libc::mmsghdr, c as c_uint),
-            AnyWord | Nothing | Flags | More => return None,
+            AnyWord | Nothing | Arguments | More => return None,
         })
     }
 
