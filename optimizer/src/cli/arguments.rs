@@ -78,7 +78,7 @@ pub struct RunArguments {
     jobs: Option<usize>,
 
     /// Never have more requests in flight on a mount, for all programs together; of these two for each program, half at most,
-    /// are left for its own faults [default: 64, or --jobs if that is more]
+    /// are left for its own faults [default: 128, or --jobs if that is more]
     #[arg(long, help_heading = FILLING, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", value_parser = parse_requests)]
     max_inflight: Option<usize>,
 
