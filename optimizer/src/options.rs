@@ -15,8 +15,8 @@ pub const DEFAULT_DISTANCE: u64 = 8 << 20;
 /// Amount pre-cached per trigger that `auto` starts from.
 pub const DEFAULT_SIZE: u64 = 50 << 20;
 
-/// Requests in flight on a mount that few can hold against a system: those that bring no bandwidth are not sent (`policy::congestion`).
-/// A path of 10 ms and 800 MB/s, in requests of 128 KiB, holds 62, and takes 82 to be kept full.
+/// Requests in flight on a mount that few can hold against a system: as a rule they are fewer, for `policy::congestion` looks for those
+/// that bring bandwidth. A path of 10 ms and 800 MB/s, in requests of 128 KiB, holds 62, and takes 82 to be kept full.
 pub const DEFAULT_MAX_INFLIGHT: usize = 128;
 
 /// Sizes of more bytes overflow when they are added up.

@@ -77,8 +77,8 @@ pub struct RunArguments {
     #[arg(long, help_heading = FILLING, env = "PRECACHE_JOBS", hide_env = true, value_name = "N", value_parser = parse_requests)]
     jobs: Option<usize>,
 
-    /// Never have more requests in flight on a mount, for all programs together; of these two for each program, half at most,
-    /// are left for its own faults [default: 128, or --jobs if that is more]
+    /// Never have more requests in flight on a mount, for all programs together; of a number that is given two for each
+    /// program, half at most, are left for its own faults [default: 128, or --jobs if that is more]
     #[arg(long, help_heading = FILLING, env = "PRECACHE_MAX_INFLIGHT", hide_env = true, value_name = "N", value_parser = parse_requests)]
     max_inflight: Option<usize>,
 

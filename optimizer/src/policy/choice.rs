@@ -23,12 +23,9 @@ const FASTER: f64 = 1.1;
 /// It is doubted if another showed so many times its rate; not again within so many bytes, and each time twice as many.
 const DOUBTFUL: f64 = 1.5;
 const DOUBT: u64 = 32 << 20;
-/// Bytes until they are tried again whatever was measured, and how many times as many it is each time. The first time without
-/// those that showed less than one of so many parts of what the best did: a trial keeps the reader waiting the longer the slower it
-/// is, and luck is not that bad. (Twelve chunks each, while others had the processors, showed differences of up to five.)
+/// Bytes until all are tried again whatever was measured, and how many times as many it is each time.
 const PAUSE: u64 = 2 << 30;
 const LONGER: u64 = 4;
-const FAR: f64 = 8.0;
 /// Chunks that go another way while a trial is due, after which it is given up: nothing that is wanted can go that way.
 const PASSED: u32 = 96;
 
@@ -223,11 +220,10 @@ impl Choice {
         let merit = self.trials[chosen].merit().unwrap_or(f64::MAX);
         let is_doubtful = self.trials.iter().filter_map(Trial::merit).any(|other| other > merit * DOUBTFUL);
         if self.since >= self.pause {
-            let behind = if self.pause == PAUSE { FAR } else { f64::INFINITY };
             self.pause = self.pause.saturating_mul(LONGER);
             self.trials.iter_mut().for_each(Trial::doubt);
             self.trials.iter_mut().for_each(Trial::forget_lasting);
-            self.try_again(behind, None);
+            self.try_again(f64::INFINITY, None);
         } else if let Some(lost) = self.lost_by_luck(chosen).filter(|_| self.since >= DOUBT) {
             self.trials[lost].forget_lasting();
             self.try_again(NEAR, Some(lost));

@@ -264,20 +264,6 @@ fn trials_cost_little() {
     }
 }
 
-/// The first time that all are tried again, what is ten times as slow is not; the next time it is, for the storage may be another by
-/// then.
-#[test]
-fn what_is_far_behind_is_tried_again_later() {
-    const GIGABYTE: usize = (1 << 30) / CHUNK as usize;
-    let time =
-        |way: usize, served: usize| if served < 4 * GIGABYTE { [100, 1100, 300][way] } else { [100, 20, 300][way] };
-    let mut choice = among(3);
-    let taken = serve(&mut choice, time, |_| 16, 4 * GIGABYTE);
-    assert!(taken[1] < 2 * TRIAL as usize && taken[2] > 5 * TRIAL as usize, "{taken:?}");
-    serve(&mut choice, |way, served| time(way, served + 4 * GIGABYTE), |_| 16, 8 * GIGABYTE);
-    assert_eq!(choice.chosen(), Some(1));
-}
-
 /// A storage that answers each chunk after the time of its way, however many there are. Returns the chunks that went each way.
 fn answer_after(choice: &mut Choice, latency: impl Fn(usize) -> u64, depth: usize, chunks: usize) -> Vec<usize> {
     let (mut now, mut taken, mut flying) = (0, vec![0; choice.trials.len()], std::collections::BTreeMap::new());
