@@ -12,18 +12,23 @@ mod trial;
 use std::time::Duration;
 
 pub use self::trial::Contender;
-use self::trial::Trial;
+use self::trial::{BEHIND, Trial};
 
 /// Who showed less than one of so many parts of what the best did is not tried again with it; after a trial that took
-/// long, less of a difference will do.
+/// long, [`BEHIND`] will do.
 const NEAR: f64 = 4.0;
+/// Who showed less than one of so many parts in short trials, which may be luck, or of [`NEAR`] in longer ones, is far behind.
+const FAR: f64 = 8.0;
+/// What a way of the same path through the kernel showed, so many times, is the most that the other is expected to show.
+const ALIKE: f64 = 2.0;
 /// What was chosen is left for one that is so many times as fast in the same trials.
 const FASTER: f64 = 1.1;
 
 /// It is doubted if another showed so many times its rate; not again within so many bytes, and each time twice as many.
 const DOUBTFUL: f64 = 1.5;
 const DOUBT: u64 = 32 << 20;
-/// Bytes until all are tried again whatever was measured, and how many times as many it is each time.
+/// Bytes until all are tried again whatever was measured, and how many times as many it is each time. The first time without
+/// those that were far behind: the slower a way, the longer its trial keeps the reader waiting.
 const PAUSE: u64 = 2 << 30;
 const LONGER: u64 = 4;
 /// Chunks that go another way while a trial is due, after which it is given up: nothing that is wanted can go that way.
@@ -43,6 +48,8 @@ pub struct Choice {
     is_idle: bool,
     /// Chunks that went another way while a trial was due.
     passed: u32,
+    /// How often trials have ended, or were due and left out.
+    rounds: u32,
     /// Bytes that came in since the last trials, and with how many there are others.
     since: u64,
     doubt: u64,
@@ -65,6 +72,7 @@ impl Choice {
             best: 0.0,
             is_idle: false,
             passed: 0,
+            rounds: 0,
             since: 0,
             doubt: DOUBT,
             pause: PAUSE,
@@ -86,6 +94,11 @@ impl Choice {
     /// Whether no chunk has gone any way yet.
     pub fn is_untouched(&self) -> bool {
         self.trials.iter().all(Trial::is_untouched)
+    }
+
+    /// How often something was found that another file of the same mount should know.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
     }
 
     /// Whether a trial is on.
@@ -163,8 +176,12 @@ impl Choice {
         if trial.is_on() {
             if trial.is_over(if self.is_early { 0.0 } else { self.best }) {
                 trial.end();
-                self.is_idle |= !trial.measure();
+                let tells = trial.measure();
+                self.is_idle |= !tells;
                 self.best = self.best.max(trial.merit().unwrap_or(0.0));
+                if tells {
+                    self.place(way);
+                }
                 self.compare();
             }
         } else if !is_measured || std::mem::take(&mut self.is_fresh) {
@@ -172,6 +189,21 @@ impl Choice {
         } else if trial.is_measurable() && trial.measure() {
             trial.note_lasting();
             self.reconsider(way);
+        }
+    }
+
+    /// Its trial has told how far it is behind the best of these trials: with as many in flight, as what another shows with more
+    /// later does not. The longer trials of those that take the same path need not begin if they would be behind.
+    fn place(&mut self, way: usize) {
+        let (best, behind) = (self.best, if self.is_early { FAR } else { NEAR });
+        let shown = self.trials[way].clone();
+        self.trials[way].note_far(&shown, best / behind);
+        if !self.is_early {
+            let others = self.trials.iter_mut().filter(|other| other.is_behind(&shown, best / ALIKE));
+            others.for_each(|other| {
+                other.note_far(&shown, best / behind);
+                other.end();
+            });
         }
     }
 
@@ -210,8 +242,9 @@ impl Choice {
             self.chosen = best.filter(|&way| is_clear(way)).or(self.chosen);
         }
         (self.is_fresh, self.since) = (true, 0);
+        self.rounds += 1;
         if std::mem::take(&mut self.is_early) {
-            self.try_again(NEAR, None);
+            self.try_near(None);
         }
     }
 
@@ -220,17 +253,24 @@ impl Choice {
         let merit = self.trials[chosen].merit().unwrap_or(f64::MAX);
         let is_doubtful = self.trials.iter().filter_map(Trial::merit).any(|other| other > merit * DOUBTFUL);
         if self.since >= self.pause {
-            self.pause = self.pause.saturating_mul(LONGER);
-            self.trials.iter_mut().for_each(Trial::doubt);
-            self.trials.iter_mut().for_each(Trial::forget_lasting);
-            self.try_again(f64::INFINITY, None);
+            self.repeat();
         } else if let Some(lost) = self.lost_by_luck(chosen).filter(|_| self.since >= DOUBT) {
             self.trials[lost].forget_lasting();
-            self.try_again(NEAR, Some(lost));
+            self.try_near(Some(lost));
         } else if is_doubtful && self.since >= self.doubt {
             self.doubt = self.doubt.saturating_mul(2);
-            self.try_again(NEAR, None);
+            self.try_near(None);
         }
+    }
+
+    /// Tries all again, if there are any others; the first time those that were far behind may rest.
+    fn repeat(&mut self) {
+        let is_first = self.pause == PAUSE;
+        let is_wanted = |trial: &Trial| !(is_first && trial.is_far());
+        self.trials.iter_mut().filter(|trial| is_wanted(trial)).for_each(Trial::doubt);
+        (self.pause, self.since) = (self.pause.saturating_mul(LONGER), 0);
+        self.rounds += 1;
+        self.try_again(|_, trial| is_wanted(trial));
     }
 
     /// One that was in use before, and showed more for long than what was chosen instead does.
@@ -240,16 +280,18 @@ impl Choice {
         others.find(|&way| self.trials[way].lasting().is_some_and(|other| other > merit * FASTER))
     }
 
-    /// Begins another trial of what is in use, of this one, and of those that are not so many times behind the best, if there
-    /// are any.
-    fn try_again(&mut self, behind: f64, also: Option<usize>) {
+    /// Tries those again that are near the best, and this one.
+    fn try_near(&mut self, also: Option<usize>) {
         let most = self.trials.iter().filter_map(Trial::merit).fold(0.0, f64::max);
         let round_trip = self.trials.iter().filter_map(Trial::round_trip).min().unwrap_or_default();
+        self.try_again(|way, trial| trial.is_near(most / NEAR, most / BEHIND, round_trip) || also == Some(way));
+    }
+
+    /// Begins another trial of what is in use and of those that are wanted, if there are any.
+    fn try_again(&mut self, is_wanted: impl Fn(usize, &Trial) -> bool) {
         let chosen = self.chosen;
-        let is_wanted =
-            |way, trial: &Trial| trial.is_near(most, behind, round_trip) || [chosen, also].contains(&Some(way));
-        let again = self.trials.iter_mut().enumerate();
-        let again = again.filter(|(way, trial)| trial.can_compete() && is_wanted(*way, trial));
+        let again = self.trials.iter_mut().enumerate().filter(|(_, trial)| trial.can_compete());
+        let again = again.filter(|(way, trial)| chosen == Some(*way) || is_wanted(*way, trial));
         let again: Vec<_> = again.map(|(_, trial)| trial).collect();
         (self.best, self.is_idle) = (0.0, false);
         if again.len() > 1 {

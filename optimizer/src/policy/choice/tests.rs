@@ -8,7 +8,7 @@ const HANDICAP: f64 = 1.25;
 /// So many, each but the first with a handicap.
 fn among(ways: usize) -> Choice {
     let handicap = |way| if way == 0 { 1.0 } else { HANDICAP };
-    Choice::new((0..ways).map(|way| Contender { chunks: [TRIAL, 4 * TRIAL], handicap: handicap(way) }))
+    Choice::new((0..ways).map(|way| Contender { chunks: [TRIAL, 4 * TRIAL], handicap: handicap(way), path: way as u8 }))
 }
 
 fn send(choice: &mut Choice, now: Duration) -> usize {
@@ -69,7 +69,7 @@ fn a_way_that_does_not_work_is_left() {
 
 #[test]
 fn the_reserve_is_taken_when_nothing_else_works() {
-    let mut choice = Choice::new([12, 0].map(|chunks| Contender { chunks: [chunks; 2], handicap: 1.0 }));
+    let mut choice = Choice::new([12, 0].map(|chunks| Contender { chunks: [chunks; 2], handicap: 1.0, path: 0 }));
     fill(&mut choice, &[900, 100], 2, 60);
     assert_eq!(choice.chosen(), Some(0));
     choice.fail(0, Duration::from_secs(1));
@@ -198,7 +198,7 @@ fn equals_are_decided_by_their_order() {
 /// of the way and the chunks served so far. Returns the chunks that went each way.
 fn serve(
     choice: &mut Choice,
-    time: impl Fn(usize, usize) -> u64,
+    mut time: impl FnMut(usize, usize) -> u64,
     depth: impl Fn(usize) -> usize,
     chunks: usize,
 ) -> Vec<usize> {
@@ -261,6 +261,53 @@ fn trials_cost_little() {
             let cost: u64 = taken.iter().zip(COSTS).map(|(&chunks, cost)| chunks as u64 * cost).sum();
             assert!(cost < 100_000 * 103 && taken[2] + taken[3] < 3_000, "{depth} in flight: {taken:?}");
         }
+    }
+}
+
+/// What was far behind is not tried at the first repetition, but at the next, when it may have become the best.
+#[test]
+fn what_is_far_behind_is_tried_again_later() {
+    let pause = (PAUSE / CHUNK) as usize;
+    for depth in [4, 16, 84] {
+        // Far behind in a short trial, and near in it but far behind in a longer one.
+        for short in [20_000, 2000] {
+            let (mut choice, mut served) = (among(2), 0);
+            let mut slow = |way: usize, _| {
+                served += usize::from(way == 1);
+                [1000, if served <= TRIAL as usize { short } else { 20_000 }][way]
+            };
+            let before = serve(&mut choice, &mut slow, |_| depth, pause)[1];
+            let rounds = choice.rounds();
+            let meanwhile = serve(&mut choice, slow, |_| depth, pause)[1];
+            assert!(before > 0 && meanwhile == 0, "{depth} in flight, {short}: {before}, {meanwhile}");
+            // The next file of the mount does not begin with the first repetition again.
+            assert!(choice.rounds() > rounds && choice.for_another().is_some_and(|other| other.pause > PAUSE));
+            serve(&mut choice, |way, _| [1000, 200][way], |_| depth, pause * LONGER as usize);
+            assert_eq!(choice.chosen(), Some(1), "{depth} in flight, {short}");
+        }
+    }
+}
+
+/// A slow way's longer trial keeps the reader waiting: of two that take the same path one is enough.
+#[test]
+fn of_ways_that_take_the_same_path_one_is_tried_long() {
+    for (cost, both) in [(10_000, false), (950, true)] {
+        let contender = |way: u8| Contender {
+            chunks: [TRIAL, 4 * TRIAL],
+            handicap: [1.0, 1.1, 2.0][way as usize],
+            path: way.min(1),
+        };
+        let mut choice = Choice::new((0..3).map(contender));
+        let mut served = [0; 3];
+        // All are equal in short trials.
+        let time = |way: usize, _| {
+            served[way] += 1;
+            if served[way] <= TRIAL as usize { 1000 } else { [1000, cost, cost][way] }
+        };
+        let taken = serve(&mut choice, time, |_| 16, 2000);
+        assert_eq!(choice.chosen(), Some(0));
+        assert!(taken[1] > 2 * TRIAL as usize, "{taken:?}");
+        assert_eq!(taken[2] > 2 * TRIAL as usize, both, "{taken:?}");
     }
 }
 

@@ -10,7 +10,7 @@ const SPELL: u32 = 2;
 const SPELLS: f64 = 8.0;
 /// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
 const PART: u32 = 3;
-const BEHIND: f64 = 1.5;
+pub const BEHIND: f64 = 1.5;
 /// A trial that took so long, and so many times what the first answer of the quickest way took, was not decided by luck: a
 /// few round trips tell little of a rate.
 const SURE: Duration = Duration::from_millis(100);
@@ -23,6 +23,8 @@ pub struct Contender {
     pub chunks: [u32; 2],
     /// How many times as fast as another without one it must be.
     pub handicap: f64,
+    /// The path through the kernel that it takes: ways of the same one differ in what they cost more than in their rates.
+    pub path: u8,
 }
 
 /// What came in since the last measurement.
@@ -64,6 +66,8 @@ pub struct Trial {
     rate: Option<f64>,
     /// How long it took to show that.
     took: Duration,
+    /// It was far behind another in the last trials in which it took part.
+    is_far: bool,
     /// What it has shown, over the last spells in which it was in use.
     lasting: Option<f64>,
     /// When its first chunk was sent, and how long that took.
@@ -86,6 +90,7 @@ impl Trial {
             load: 0,
             rate: None,
             took: Duration::ZERO,
+            is_far: false,
             lasting: None,
             begun: Duration::ZERO,
             first: None,
@@ -147,17 +152,35 @@ impl Trial {
         self.first
     }
 
-    /// Whether it is not so many times behind what the best has shown; what is sure, where an answer takes a `round_trip`,
-    /// need not be far behind to be out.
-    pub fn is_near(&self, best: f64, behind: f64, round_trip: Duration) -> bool {
+    /// Whether it has shown this merit; the other one, if it is sure where an answer takes a `round_trip`.
+    pub fn is_near(&self, merit: f64, sure: f64, round_trip: Duration) -> bool {
         let is_sure = self.took >= SURE.max(round_trip * ROUND_TRIPS);
-        let behind = if is_sure { behind.min(BEHIND) } else { behind };
-        self.merit().is_none_or(|merit| merit * behind >= best)
+        self.merit().is_none_or(|shown| shown >= if is_sure { sure } else { merit })
+    }
+
+    /// What it would show at the rate of another, or of itself.
+    fn merit_at(&self, shown: &Self) -> f64 {
+        shown.rate.unwrap_or(0.0) / self.contender.handicap
+    }
+
+    /// Notes whether it is far behind, if it does as well as was shown: below this merit.
+    pub fn note_far(&mut self, shown: &Self, merit: f64) {
+        self.is_far = self.merit_at(shown) < merit;
+    }
+
+    /// Whether its trial has not begun and would show less than this merit, as another that takes the same path has shown.
+    pub fn is_behind(&self, shown: &Self, merit: f64) -> bool {
+        let is_alike = self.contender.path == shown.contender.path;
+        is_alike && self.is_on() && self.sent == 0 && self.merit_at(shown) < merit
+    }
+
+    pub fn is_far(&self) -> bool {
+        self.is_far
     }
 
     /// What it has shown may not hold any more.
     pub fn doubt(&mut self) {
-        self.took = Duration::ZERO;
+        (self.took, self.lasting) = (Duration::ZERO, None);
     }
 
     /// No trial, for now.
