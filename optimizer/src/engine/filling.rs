@@ -53,7 +53,7 @@ impl Filling {
             }
             Some(Way::Read) => (vec![Way::Read], Choice::new([Way::Read.contender(large)])),
             Some(way) => {
-                let reserve = Contender { chunks: [0; 2], handicap: 1.0, path: 0 };
+                let reserve = Contender { chunks: [0; 2], handicap: 1.0, is_read: false };
                 (vec![way, Way::Read], Choice::new([way.contender(large), reserve]))
             }
         };
@@ -95,9 +95,9 @@ impl Filling {
     /// Does what may end a trial.
     fn note(&self, what: impl FnOnce(&mut Choice)) {
         let mut choice = self.choice();
-        let rounds = choice.rounds();
+        let was_trying = choice.is_trying();
         what(&mut choice);
-        if choice.rounds() != rounds && !choice.is_trying() {
+        if was_trying && !choice.is_trying() {
             self.has_news.store(true, Relaxed);
         }
     }

@@ -3,9 +3,10 @@
 //! What counts is the rate at which a way delivered while it had requests in flight, less a handicap for what the rate does
 //! not show (a copy, a thread). A trial of milliseconds is decided by luck where the processors are busy, and a long one of
 //! a slow way keeps the reader waiting: so a short trial of all only leaves out what is far behind, and the rest are tried
-//! again, longer, one after the other. What was chosen is measured for as long as it is in use; if it falls behind what
-//! another showed, or after ever longer pauses, they are tried once more, for the storage may be another by then. Also that
-//! may be luck: if what was left did better for long than what took its place does, it has a second chance.
+//! again, longer, one after the other; of several buffered reads not all, where one has shown what they bring. What was chosen is
+//! measured for as long as it is in use; if it falls behind what another showed, or after ever longer pauses, they are tried
+//! once more, for the storage may be another by then: after the first pause without those that were far behind. Also that may
+//! be luck: if what was left did better for long than what took its place does, it has a second chance.
 
 mod trial;
 
@@ -17,10 +18,9 @@ use self::trial::{BEHIND, Trial};
 /// Who showed less than one of so many parts of what the best did is not tried again with it; after a trial that took
 /// long, [`BEHIND`] will do.
 const NEAR: f64 = 4.0;
-/// Who showed less than one of so many parts in short trials, which may be luck, or of [`NEAR`] in longer ones, is far behind.
+/// Who showed less than one of so many parts of the best in short trials was far behind, which was no luck; in longer ones
+/// [`NEAR`] will do.
 const FAR: f64 = 8.0;
-/// What a way of the same path through the kernel showed, so many times, is the most that the other is expected to show.
-const ALIKE: f64 = 2.0;
 /// What was chosen is left for one that is so many times as fast in the same trials.
 const FASTER: f64 = 1.1;
 
@@ -43,13 +43,10 @@ pub struct Choice {
     is_fresh: bool,
     /// The first, short trials are not over yet.
     is_early: bool,
-    /// The best that these trials have shown so far, and whether the rate of one of them was the reader's.
-    best: f64,
+    /// Whether the rate that one of these trials showed was the reader's.
     is_idle: bool,
     /// Chunks that went another way while a trial was due.
     passed: u32,
-    /// How often trials have ended, or were due and left out.
-    rounds: u32,
     /// Bytes that came in since the last trials, and with how many there are others.
     since: u64,
     doubt: u64,
@@ -69,10 +66,8 @@ impl Choice {
             chosen: is_alone.then_some(0),
             is_fresh: false,
             is_early: true,
-            best: 0.0,
             is_idle: false,
             passed: 0,
-            rounds: 0,
             since: 0,
             doubt: DOUBT,
             pause: PAUSE,
@@ -94,11 +89,6 @@ impl Choice {
     /// Whether no chunk has gone any way yet.
     pub fn is_untouched(&self) -> bool {
         self.trials.iter().all(Trial::is_untouched)
-    }
-
-    /// How often something was found that another file of the same mount should know.
-    pub fn rounds(&self) -> u32 {
-        self.rounds
     }
 
     /// Whether a trial is on.
@@ -172,16 +162,12 @@ impl Choice {
         if !counts {
             return;
         }
+        let best = if self.is_early { 0.0 } else { self.best() };
         let trial = &mut self.trials[way];
         if trial.is_on() {
-            if trial.is_over(if self.is_early { 0.0 } else { self.best }) {
-                trial.end();
-                let tells = trial.measure();
-                self.is_idle |= !tells;
-                self.best = self.best.max(trial.merit().unwrap_or(0.0));
-                if tells {
-                    self.place(way);
-                }
+            if trial.is_over(best) {
+                self.is_idle |= !trial.conclude();
+                self.spare_others(way);
                 self.compare();
             }
         } else if !is_measured || std::mem::take(&mut self.is_fresh) {
@@ -192,18 +178,31 @@ impl Choice {
         }
     }
 
-    /// Its trial has told how far it is behind the best of these trials: with as many in flight, as what another shows with more
-    /// later does not. The longer trials of those that take the same path need not begin if they would be behind.
-    fn place(&mut self, way: usize) {
-        let (best, behind) = (self.best, if self.is_early { FAR } else { NEAR });
-        let shown = self.trials[way].clone();
-        self.trials[way].note_far(&shown, best / behind);
+    /// The best that these trials have shown so far.
+    fn best(&self) -> f64 {
+        self.trials.iter().filter(|trial| trial.has_told()).filter_map(Trial::merit).fold(0.0, f64::max)
+    }
+
+    /// The longer trial of this one has shown what others need not.
+    fn spare_others(&mut self, way: usize) {
+        let (best, shown) = (self.best(), self.trials[way].clone());
         if !self.is_early {
-            let others = self.trials.iter_mut().filter(|other| other.is_behind(&shown, best / ALIKE));
-            others.for_each(|other| {
-                other.note_far(&shown, best / behind);
-                other.end();
-            });
+            let others = self.trials.iter_mut().filter(|other| !other.has_begun() && other.is_outdone_by(&shown, best));
+            others.for_each(Trial::end);
+        }
+    }
+
+    /// Notes who was far behind in these trials. What one shows in use, with more in flight, tells nothing of the others.
+    fn note_far(&mut self) {
+        let (best, behind) = (self.best(), if self.is_early { FAR } else { NEAR });
+        let is_far = |trial: &Trial| trial.merit().is_some_and(|merit| merit * behind < best);
+        let far: Vec<_> = self.trials.iter().filter(|trial| trial.has_told() && is_far(trial)).cloned().collect();
+        for trial in &mut self.trials {
+            if trial.has_told() {
+                trial.set_far(is_far(trial));
+            } else if far.iter().any(|shown| trial.is_outdone_by(shown, best)) {
+                trial.set_far(true);
+            }
         }
     }
 
@@ -216,7 +215,7 @@ impl Choice {
     /// The way does not work on this file: it is not taken again.
     pub fn fail(&mut self, way: usize, now: Duration) {
         let Some(trial) = self.trials.get_mut(way) else { return };
-        let was_in_flight = trial.in_flight() > 0;
+        let (was_in_flight, was_on) = (trial.in_flight() > 0, trial.is_on());
         let is_new = trial.fail(now);
         if was_in_flight {
             self.let_pass(way, now);
@@ -224,10 +223,14 @@ impl Choice {
         if !is_new {
             return;
         }
-        if self.chosen == Some(way) {
+        let was_chosen = self.chosen == Some(way);
+        if was_chosen {
             self.chosen = None;
+            self.trials.iter_mut().for_each(|trial| trial.set_far(false));
         }
-        self.compare();
+        if was_chosen || was_on {
+            self.compare();
+        }
     }
 
     /// Takes the best, once all trials are over; after the short ones those that came near it are tried longer.
@@ -235,14 +238,15 @@ impl Choice {
         if self.is_trying() {
             return;
         }
-        let best = self.best_of(|trial| trial.merit().is_some());
+        self.note_far();
+        // What was left out may have done better at another time.
+        let best = self.best_of(|trial| trial.merit().is_some() && (trial.has_told() || self.chosen.is_none()));
         let merit = |way: usize| self.trials[way].merit().unwrap_or(0.0);
         let is_clear = |way| self.chosen.is_none_or(|chosen| merit(way) > merit(chosen) * FASTER);
         if !self.is_idle || self.chosen.is_none() {
             self.chosen = best.filter(|&way| is_clear(way)).or(self.chosen);
         }
         (self.is_fresh, self.since) = (true, 0);
-        self.rounds += 1;
         if std::mem::take(&mut self.is_early) {
             self.try_near(None);
         }
@@ -263,14 +267,14 @@ impl Choice {
         }
     }
 
-    /// Tries all again, if there are any others; the first time those that were far behind may rest.
+    /// Tries all again, the first time without those that were far behind.
     fn repeat(&mut self) {
-        let is_first = self.pause == PAUSE;
-        let is_wanted = |trial: &Trial| !(is_first && trial.is_far());
-        self.trials.iter_mut().filter(|trial| is_wanted(trial)).for_each(Trial::doubt);
+        let (chosen, is_first) = (self.chosen, self.pause == PAUSE);
+        let is_wanted = |way, trial: &Trial| chosen == Some(way) || !(is_first && trial.is_far());
+        let again = self.trials.iter_mut().enumerate().filter(|(way, trial)| is_wanted(*way, trial));
+        again.for_each(|(_, trial)| trial.doubt());
         (self.pause, self.since) = (self.pause.saturating_mul(LONGER), 0);
-        self.rounds += 1;
-        self.try_again(|_, trial| is_wanted(trial));
+        self.try_again(is_wanted);
     }
 
     /// One that was in use before, and showed more for long than what was chosen instead does.
@@ -290,12 +294,13 @@ impl Choice {
     /// Begins another trial of what is in use and of those that are wanted, if there are any.
     fn try_again(&mut self, is_wanted: impl Fn(usize, &Trial) -> bool) {
         let chosen = self.chosen;
-        let again = self.trials.iter_mut().enumerate().filter(|(_, trial)| trial.can_compete());
-        let again = again.filter(|(way, trial)| chosen == Some(*way) || is_wanted(*way, trial));
-        let again: Vec<_> = again.map(|(_, trial)| trial).collect();
-        (self.best, self.is_idle) = (0.0, false);
+        let takes_part = |way, trial: &Trial| trial.can_compete() && (chosen == Some(way) || is_wanted(way, trial));
+        let (again, others): (Vec<_>, Vec<_>) =
+            self.trials.iter_mut().enumerate().partition(|(way, trial)| takes_part(*way, trial));
+        self.is_idle = false;
         if again.len() > 1 {
-            again.into_iter().for_each(Trial::begin);
+            again.into_iter().for_each(|(_, trial)| trial.begin());
+            others.into_iter().for_each(|(_, trial)| trial.sit_out());
         }
     }
 }

@@ -45,16 +45,16 @@ impl Way {
     /// Its part in the trials: 1.5 and 6 MiB, where the read-ahead is that of most mounts, and if the mapping is surely filled
     /// in `large` pieces, those for one and three times in flight.
     pub fn contender(self, large: bool) -> Contender {
-        let (chunks, handicap, path) = match self {
-            Self::ReadAhead => ([12, 48], 1.0, 0),
-            Self::Read => ([12, 48], 1.1, 1),
+        let (chunks, handicap) = match self {
+            Self::ReadAhead => ([12, 48], 1.0),
+            Self::Read => ([12, 48], 1.1),
             // Workers of the kernel read for it, and wake it for each answer: where processors are short it falls behind.
-            Self::Ring => ([12, 48], 2.0, 1),
+            Self::Ring => ([12, 48], 2.0),
             // No copy, and an eighth of the requests.
-            Self::Populate if large => ([4, 12], 1.0, 2),
-            Self::Populate => ([12, 48], 1.1, 2),
+            Self::Populate if large => ([4, 12], 1.0),
+            Self::Populate => ([12, 48], 1.1),
         };
-        Contender { chunks, handicap, path }
+        Contender { chunks, handicap, is_read: matches!(self, Self::Read | Self::Ring) }
     }
 
     /// What can be tried on a file. Where residency cannot be asked for, nobody can tell read-ahead that does nothing, and

@@ -11,6 +11,8 @@ const SPELLS: f64 = 8.0;
 /// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
 const PART: u32 = 3;
 pub const BEHIND: f64 = 1.5;
+/// One buffered read brings at most so many times what another does.
+const ALIKE: f64 = 2.0;
 /// A trial that took so long, and so many times what the first answer of the quickest way took, was not decided by luck: a
 /// few round trips tell little of a rate.
 const SURE: Duration = Duration::from_millis(100);
@@ -23,8 +25,8 @@ pub struct Contender {
     pub chunks: [u32; 2],
     /// How many times as fast as another without one it must be.
     pub handicap: f64,
-    /// The path through the kernel that it takes: ways of the same one differ in what they cost more than in their rates.
-    pub path: u8,
+    /// To the kernel it is a buffered read: such ways differ in what they cost more than in what they bring.
+    pub is_read: bool,
 }
 
 /// What came in since the last measurement.
@@ -66,7 +68,9 @@ pub struct Trial {
     rate: Option<f64>,
     /// How long it took to show that.
     took: Duration,
-    /// It was far behind another in the last trials in which it took part.
+    /// Whether it has shown something in these trials.
+    has_told: bool,
+    /// It was far behind another in the last trials in which it took part, or would have been.
     is_far: bool,
     /// What it has shown, over the last spells in which it was in use.
     lasting: Option<f64>,
@@ -90,6 +94,7 @@ impl Trial {
             load: 0,
             rate: None,
             took: Duration::ZERO,
+            has_told: false,
             is_far: false,
             lasting: None,
             begun: Duration::ZERO,
@@ -110,7 +115,27 @@ impl Trial {
     /// Another trial.
     pub fn begin(&mut self) {
         (self.chunks, self.sent, self.apart, self.queue) = (self.contender.chunks[1], 0, self.in_flight, 0);
-        self.spell = Spell::default();
+        (self.spell, self.has_told) = (Spell::default(), false);
+    }
+
+    /// It takes no part in the others' trials.
+    pub fn sit_out(&mut self) {
+        self.has_told = false;
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.sent > 0
+    }
+
+    /// Its trial is over; whether that says anything.
+    pub fn conclude(&mut self) -> bool {
+        self.end();
+        self.has_told = self.measure();
+        self.has_told
+    }
+
+    pub fn has_told(&self) -> bool {
+        self.has_told
     }
 
     pub fn is_due(&self) -> bool {
@@ -152,30 +177,25 @@ impl Trial {
         self.first
     }
 
-    /// Whether it has shown this merit; the other one, if it is sure where an answer takes a `round_trip`.
-    pub fn is_near(&self, merit: f64, sure: f64, round_trip: Duration) -> bool {
+    /// Whether it has shown what is `near` the best, or nothing yet; of what is sure, where an answer takes a `round_trip`, more
+    /// is asked.
+    pub fn is_near(&self, near: f64, nearer: f64, round_trip: Duration) -> bool {
         let is_sure = self.took >= SURE.max(round_trip * ROUND_TRIPS);
-        self.merit().is_none_or(|shown| shown >= if is_sure { sure } else { merit })
+        self.merit().is_none_or(|merit| merit >= if is_sure { nearer } else { near })
     }
 
-    /// What it would show at the rate of another, or of itself.
-    fn merit_at(&self, shown: &Self) -> f64 {
-        shown.rate.unwrap_or(0.0) / self.contender.handicap
-    }
-
-    /// Notes whether it is far behind, if it does as well as was shown: below this merit.
-    pub fn note_far(&mut self, shown: &Self, merit: f64) {
-        self.is_far = self.merit_at(shown) < merit;
-    }
-
-    /// Whether its trial has not begun and would show less than this merit, as another that takes the same path has shown.
-    pub fn is_behind(&self, shown: &Self, merit: f64) -> bool {
-        let is_alike = self.contender.path == shown.contender.path;
-        is_alike && self.is_on() && self.sent == 0 && self.merit_at(shown) < merit
+    /// Whether it cannot be as good as the best, since another buffered read has shown so little.
+    pub fn is_outdone_by(&self, shown: &Self, best: f64) -> bool {
+        let are_alike = self.contender.is_read && shown.contender.is_read;
+        are_alike && shown.has_told && shown.rate.is_some_and(|rate| rate * ALIKE / self.contender.handicap < best)
     }
 
     pub fn is_far(&self) -> bool {
         self.is_far
+    }
+
+    pub fn set_far(&mut self, is_far: bool) {
+        self.is_far = is_far;
     }
 
     /// What it has shown may not hold any more.
