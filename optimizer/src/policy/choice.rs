@@ -8,19 +8,14 @@
 //! once more, for the storage may be another by then: after the first pause without those that were far behind. Also that may
 //! be luck: if what was left did better for long than what took its place does, it has a second chance.
 
+mod placing;
 mod trial;
 
 use std::time::Duration;
 
 pub use self::trial::Contender;
-use self::trial::{BEHIND, Trial};
+use self::trial::Trial;
 
-/// Who showed less than one of so many parts of what the best did is not tried again with it; after a trial that took
-/// long, [`BEHIND`] will do.
-const NEAR: f64 = 4.0;
-/// Who showed less than one of so many parts of the best in short trials was far behind, which was no luck; in longer ones
-/// [`NEAR`] will do.
-const FAR: f64 = 8.0;
 /// What was chosen is left for one that is so many times as fast in the same trials.
 const FASTER: f64 = 1.1;
 
@@ -159,7 +154,8 @@ impl Choice {
         let counts = trial.land(bytes, now);
         self.let_pass(way, now);
         self.since += bytes;
-        if !counts {
+        // What has overtaken others may have been the last that was awaited.
+        if !counts && !self.trials[way].is_on() {
             return;
         }
         let best = if self.is_early { 0.0 } else { self.best() };
@@ -167,7 +163,7 @@ impl Choice {
         if trial.is_on() {
             if trial.is_over(best) {
                 self.is_idle |= !trial.conclude();
-                self.spare_others(way);
+                self.spare_others();
                 self.compare();
             }
         } else if !is_measured || std::mem::take(&mut self.is_fresh) {
@@ -175,34 +171,6 @@ impl Choice {
         } else if trial.is_measurable() && trial.measure() {
             trial.note_lasting();
             self.reconsider(way);
-        }
-    }
-
-    /// The best that these trials have shown so far.
-    fn best(&self) -> f64 {
-        self.trials.iter().filter(|trial| trial.has_told()).filter_map(Trial::merit).fold(0.0, f64::max)
-    }
-
-    /// The longer trial of this one has shown what others need not.
-    fn spare_others(&mut self, way: usize) {
-        let (best, shown) = (self.best(), self.trials[way].clone());
-        if !self.is_early {
-            let others = self.trials.iter_mut().filter(|other| !other.has_begun() && other.is_outdone_by(&shown, best));
-            others.for_each(Trial::end);
-        }
-    }
-
-    /// Notes who was far behind in these trials. What one shows in use, with more in flight, tells nothing of the others.
-    fn note_far(&mut self) {
-        let (best, behind) = (self.best(), if self.is_early { FAR } else { NEAR });
-        let is_far = |trial: &Trial| trial.merit().is_some_and(|merit| merit * behind < best);
-        let far: Vec<_> = self.trials.iter().filter(|trial| trial.has_told() && is_far(trial)).cloned().collect();
-        for trial in &mut self.trials {
-            if trial.has_told() {
-                trial.set_far(is_far(trial));
-            } else if far.iter().any(|shown| trial.is_outdone_by(shown, best)) {
-                trial.set_far(true);
-            }
         }
     }
 
@@ -226,11 +194,12 @@ impl Choice {
         let was_chosen = self.chosen == Some(way);
         if was_chosen {
             self.chosen = None;
-            self.trials.iter_mut().for_each(|trial| trial.set_far(false));
         }
         if was_chosen || was_on {
             self.compare();
         }
+        // What the others were far behind may have been this one.
+        self.trials.iter_mut().for_each(|trial| trial.set_far(false));
     }
 
     /// Takes the best, once all trials are over; after the short ones those that came near it are tried longer.
@@ -239,8 +208,10 @@ impl Choice {
             return;
         }
         self.note_far();
-        // What was left out may have done better at another time.
-        let best = self.best_of(|trial| trial.merit().is_some() && (trial.has_told() || self.chosen.is_none()));
+        // What was left out may have done better at another time; it counts where nothing else is left.
+        let told = self.best_of(|trial| trial.merit().is_some() && trial.has_told());
+        let any = || self.best_of(|trial| trial.merit().is_some()).filter(|_| self.chosen.is_none());
+        let best = told.or_else(any);
         let merit = |way: usize| self.trials[way].merit().unwrap_or(0.0);
         let is_clear = |way| self.chosen.is_none_or(|chosen| merit(way) > merit(chosen) * FASTER);
         if !self.is_idle || self.chosen.is_none() {
@@ -273,6 +244,7 @@ impl Choice {
         let is_wanted = |way, trial: &Trial| chosen == Some(way) || !(is_first && trial.is_far());
         let again = self.trials.iter_mut().enumerate().filter(|(way, trial)| is_wanted(*way, trial));
         again.for_each(|(_, trial)| trial.doubt());
+        self.trials.iter_mut().for_each(Trial::forget_lasting);
         (self.pause, self.since) = (self.pause.saturating_mul(LONGER), 0);
         self.try_again(is_wanted);
     }
@@ -288,19 +260,20 @@ impl Choice {
     fn try_near(&mut self, also: Option<usize>) {
         let most = self.trials.iter().filter_map(Trial::merit).fold(0.0, f64::max);
         let round_trip = self.trials.iter().filter_map(Trial::round_trip).min().unwrap_or_default();
-        self.try_again(|way, trial| trial.is_near(most / NEAR, most / BEHIND, round_trip) || also == Some(way));
+        self.try_again(|way, trial| trial.is_near(most, round_trip) || also == Some(way));
     }
 
     /// Begins another trial of what is in use and of those that are wanted, if there are any.
     fn try_again(&mut self, is_wanted: impl Fn(usize, &Trial) -> bool) {
         let chosen = self.chosen;
-        let takes_part = |way, trial: &Trial| trial.can_compete() && (chosen == Some(way) || is_wanted(way, trial));
-        let (again, others): (Vec<_>, Vec<_>) =
-            self.trials.iter_mut().enumerate().partition(|(way, trial)| takes_part(*way, trial));
+        let takes_part =
+            |(way, trial): (usize, &Trial)| trial.can_compete() && (chosen == Some(way) || is_wanted(way, trial));
+        let part: Vec<bool> = self.trials.iter().enumerate().map(takes_part).collect();
         self.is_idle = false;
-        if again.len() > 1 {
-            again.into_iter().for_each(|(_, trial)| trial.begin());
-            others.into_iter().for_each(|(_, trial)| trial.sit_out());
+        if part.iter().filter(|takes_part| **takes_part).count() > 1 {
+            for (trial, takes_part) in self.trials.iter_mut().zip(part) {
+                if takes_part { trial.begin() } else { trial.sit_out() }
+            }
         }
     }
 }

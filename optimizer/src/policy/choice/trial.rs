@@ -10,7 +10,10 @@ const SPELL: u32 = 2;
 const SPELLS: f64 = 8.0;
 /// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
 const PART: u32 = 3;
-pub const BEHIND: f64 = 1.5;
+const BEHIND: f64 = 1.5;
+/// Who showed less than one of so many parts of what the best did is not tried again with it; after a trial that took
+/// long, [`BEHIND`] will do.
+pub const NEAR: f64 = 4.0;
 /// One buffered read brings at most so many times what another does.
 const ALIKE: f64 = 2.0;
 /// A trial that took so long, and so many times what the first answer of the quickest way took, was not decided by luck: a
@@ -177,17 +180,23 @@ impl Trial {
         self.first
     }
 
-    /// Whether it has shown what is `near` the best, or nothing yet; of what is sure, where an answer takes a `round_trip`, more
-    /// is asked.
-    pub fn is_near(&self, near: f64, nearer: f64, round_trip: Duration) -> bool {
+    /// Whether it is near what the best has shown, or has shown nothing yet; what is sure, where an answer takes a `round_trip`,
+    /// need not be far behind to be out.
+    pub fn is_near(&self, best: f64, round_trip: Duration) -> bool {
         let is_sure = self.took >= SURE.max(round_trip * ROUND_TRIPS);
-        self.merit().is_none_or(|merit| merit >= if is_sure { nearer } else { near })
+        self.merit().is_none_or(|merit| merit * if is_sure { BEHIND } else { NEAR } >= best)
     }
 
     /// Whether it cannot be as good as the best, since another buffered read has shown so little.
     pub fn is_outdone_by(&self, shown: &Self, best: f64) -> bool {
         let are_alike = self.contender.is_read && shown.contender.is_read;
-        are_alike && shown.has_told && shown.rate.is_some_and(|rate| rate * ALIKE / self.contender.handicap < best)
+        are_alike && shown.rate.is_some_and(|rate| rate * ALIKE / self.contender.handicap < best)
+    }
+
+    /// It needs no trial, and shows no more than another buffered read did.
+    pub fn spare(&mut self, shown: &Self) {
+        self.end();
+        self.rate = self.rate.zip(shown.rate).map(|(rate, shown)| rate.min(shown * ALIKE));
     }
 
     pub fn is_far(&self) -> bool {
@@ -200,7 +209,7 @@ impl Trial {
 
     /// What it has shown may not hold any more.
     pub fn doubt(&mut self) {
-        (self.took, self.lasting) = (Duration::ZERO, None);
+        self.took = Duration::ZERO;
     }
 
     /// No trial, for now.
