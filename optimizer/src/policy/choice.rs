@@ -3,10 +3,10 @@
 //! What counts is the rate at which a way delivered while it had requests in flight, less a handicap for what the rate does
 //! not show (a copy, a thread). A trial of milliseconds is decided by luck where the processors are busy, and a long one of
 //! a slow way keeps the reader waiting: so a short trial of all only leaves out what is far behind, and the rest are tried
-//! again, longer, one after the other; of several buffered reads not all, where one has shown what they bring. What was chosen is
+//! again, longer, one after the other; of buffered reads not all, where the cheapest has shown what they bring. What was chosen is
 //! measured for as long as it is in use; if it falls behind what another showed, or after ever longer pauses, they are tried
-//! once more, for the storage may be another by then: after the first pause without those that were far behind. Also that may
-//! be luck: if what was left did better for long than what took its place does, it has a second chance.
+//! once more, for the storage may be another by then: after the first pause without those that were far behind. A later trial
+//! may be bad luck, too: if what was left did better for long than what took its place does, it has a second chance.
 
 mod placing;
 mod trial;
@@ -103,15 +103,16 @@ impl Choice {
     }
 
     /// Whose trial is due. The longer ones come one after the other, and the likely best first, so that each need not be
-    /// tried to the end if it is slower than one before.
+    /// tried to the end if it is slower than one before; but of buffered reads the cheapest, as it may spare the others theirs.
     fn due(&self) -> Option<usize> {
         if self.is_early {
-            self.trials.iter().position(Trial::is_due)
-        } else if self.trials.iter().any(Trial::is_awaited) {
-            None
-        } else {
-            self.best_of(Trial::is_due)
+            return self.trials.iter().position(Trial::is_due);
         }
+        if self.trials.iter().any(Trial::is_awaited) {
+            return None;
+        }
+        let waits = |trial: &Trial| self.trials.iter().any(|other| other.is_due() && other.may_spare(trial));
+        self.best_of(|trial| trial.is_due() && !waits(trial))
     }
 
     /// The way for the next chunk: where the last answers of a trial are awaited, the best so far.
@@ -191,15 +192,17 @@ impl Choice {
         if !is_new {
             return;
         }
+        // What the others were far behind may have been this one.
+        self.trials.iter_mut().for_each(|trial| trial.set_far(false));
         let was_chosen = self.chosen == Some(way);
         if was_chosen {
             self.chosen = None;
         }
-        if was_chosen || was_on {
+        if was_on {
             self.compare();
+        } else if was_chosen && !self.is_trying() {
+            self.choose();
         }
-        // What the others were far behind may have been this one.
-        self.trials.iter_mut().for_each(|trial| trial.set_far(false));
     }
 
     /// Takes the best, once all trials are over; after the short ones those that came near it are tried longer.
@@ -208,19 +211,23 @@ impl Choice {
             return;
         }
         self.note_far();
-        // What was left out may have done better at another time; it counts where nothing else is left.
-        let told = self.best_of(|trial| trial.merit().is_some() && trial.has_told());
-        let any = || self.best_of(|trial| trial.merit().is_some()).filter(|_| self.chosen.is_none());
-        let best = told.or_else(any);
-        let merit = |way: usize| self.trials[way].merit().unwrap_or(0.0);
-        let is_clear = |way| self.chosen.is_none_or(|chosen| merit(way) > merit(chosen) * FASTER);
-        if !self.is_idle || self.chosen.is_none() {
-            self.chosen = best.filter(|&way| is_clear(way)).or(self.chosen);
-        }
-        (self.is_fresh, self.since) = (true, 0);
+        self.choose();
         if std::mem::take(&mut self.is_early) {
             self.try_near(None);
         }
+    }
+
+    /// Takes the best of what was tried, if it is clearly better than what is in use.
+    fn choose(&mut self) {
+        // What took no part may have done better at another time; it counts where nothing else is left.
+        let told = self.best_of(|trial| trial.merit().is_some() && trial.has_told());
+        let any = || self.best_of(|trial| trial.merit().is_some()).filter(|_| self.chosen.is_none());
+        let merit = |way: usize| self.trials[way].merit().unwrap_or(0.0);
+        let is_clear = |way| self.chosen.is_none_or(|chosen| merit(way) > merit(chosen) * FASTER);
+        if !self.is_idle || self.chosen.is_none() {
+            self.chosen = told.or_else(any).filter(|&way| is_clear(way)).or(self.chosen);
+        }
+        (self.is_fresh, self.since) = (true, 0);
     }
 
     /// What was chosen was measured anew.

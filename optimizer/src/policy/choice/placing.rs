@@ -1,10 +1,9 @@
 //! What the trials of one round say of each other, and of those that take no part in it.
 
 use super::Choice;
-use super::trial::{NEAR, Trial};
+use super::trial::Trial;
 
-/// Who showed less than one of so many parts of the best in short trials was far behind, which was no luck; in longer ones
-/// [`NEAR`] will do.
+/// Who showed less than one of so many parts of the best was far behind: luck has made differences of five.
 const FAR: f64 = 8.0;
 
 impl Choice {
@@ -13,15 +12,16 @@ impl Choice {
         self.trials.iter().filter(|trial| trial.has_told()).filter_map(Trial::merit).fold(0.0, f64::max)
     }
 
-    /// Of buffered reads not all need a longer trial, where one has shown that they are behind; what is in use has its own.
+    /// Of buffered reads not all need a longer trial, where a cheaper one has shown that they are behind.
     pub(super) fn spare_others(&mut self) {
         if self.is_early {
             return;
         }
         let (best, told, chosen) = (self.best(), self.told(), self.chosen);
+        // What is in use brings in what is wanted in any case.
         let others = self.trials.iter_mut().enumerate().filter(|(way, _)| chosen != Some(*way));
         for (_, other) in others.filter(|(_, other)| other.is_on() && !other.has_begun()) {
-            if let Some(shown) = told.iter().find(|shown| other.is_outdone_by(shown, best)) {
+            if let Some(shown) = told.iter().find(|shown| shown.puts_below(other, best)) {
                 other.spare(shown);
             }
         }
@@ -34,13 +34,11 @@ impl Choice {
 
     /// Notes who was far behind in these trials, by what they showed there: in use, with more in flight, an equal shows more.
     pub(super) fn note_far(&mut self) {
-        let (best, behind) = (self.best(), if self.is_early { FAR } else { NEAR });
-        let is_far = |trial: &Trial| trial.merit().is_some_and(|merit| merit * behind < best);
-        let far: Vec<_> = self.told().into_iter().filter(is_far).collect();
+        let (told, merit) = (self.told(), self.best() / FAR);
         for trial in &mut self.trials {
             if trial.has_told() {
-                trial.set_far(is_far(trial));
-            } else if far.iter().any(|shown| trial.is_outdone_by(shown, best)) {
+                trial.set_far(trial.merit().is_some_and(|shown| shown < merit));
+            } else if told.iter().any(|shown| shown.puts_below(trial, merit)) {
                 trial.set_far(true);
             }
         }

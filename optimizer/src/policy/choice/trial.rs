@@ -13,8 +13,8 @@ const PART: u32 = 3;
 const BEHIND: f64 = 1.5;
 /// Who showed less than one of so many parts of what the best did is not tried again with it; after a trial that took
 /// long, [`BEHIND`] will do.
-pub const NEAR: f64 = 4.0;
-/// One buffered read brings at most so many times what another does.
+const NEAR: f64 = 4.0;
+/// A buffered read brings at most so many times what a cheaper one does.
 const ALIKE: f64 = 2.0;
 /// A trial that took so long, and so many times what the first answer of the quickest way took, was not decided by luck: a
 /// few round trips tell little of a rate.
@@ -187,16 +187,22 @@ impl Trial {
         self.merit().is_none_or(|merit| merit * if is_sure { BEHIND } else { NEAR } >= best)
     }
 
-    /// Whether it cannot be as good as the best, since another buffered read has shown so little.
-    pub fn is_outdone_by(&self, shown: &Self, best: f64) -> bool {
-        let are_alike = self.contender.is_read && shown.contender.is_read;
-        are_alike && shown.rate.is_some_and(|rate| rate * ALIKE / self.contender.handicap < best)
+    /// Whether both are buffered reads, and this one costs less.
+    pub fn may_spare(&self, other: &Self) -> bool {
+        let [cost, others] = [self, other].map(|trial| trial.contender.handicap);
+        self.contender.is_read && other.contender.is_read && cost < others
     }
 
-    /// It needs no trial, and shows no more than another buffered read did.
+    /// Whether the other one cannot come up to this merit, by what this one has shown.
+    pub fn puts_below(&self, other: &Self, merit: f64) -> bool {
+        self.may_spare(other) && self.rate.is_some_and(|rate| rate * ALIKE / other.contender.handicap < merit)
+    }
+
+    /// It needs no trial, and counts for the most that it can bring by what a cheaper one has shown, as surely as that.
     pub fn spare(&mut self, shown: &Self) {
         self.end();
         self.rate = self.rate.zip(shown.rate).map(|(rate, shown)| rate.min(shown * ALIKE));
+        self.took = self.took.max(shown.took);
     }
 
     pub fn is_far(&self) -> bool {
@@ -277,7 +283,7 @@ impl Trial {
     /// A chunk that was in flight has come in; whether it counts.
     pub fn land(&mut self, bytes: u64, now: Duration) -> bool {
         self.first.get_or_insert(now.saturating_sub(self.begun));
-        let counts = self.apart == 0 && (self.queue == 0 || self.chunks == 1);
+        let counts = self.apart == 0 && (self.queue == 0 || self.chunks <= QUEUES);
         if counts {
             self.spell.bytes += bytes;
             self.spell.answered += 1;

@@ -10,7 +10,7 @@ fn what_is_far_behind_is_tried_again_later() {
     for (depth, slow) in [4, 16, 84].into_iter().flat_map(|depth| [0, 1].map(|slow| (depth, slow))) {
         // In a short trial, and in a longer one.
         for (short, long, is_far) in
-            [(20_000, 20_000, true), (5500, 5500, false), (2000, 6000, true), (2000, 3000, false)]
+            [(20_000, 20_000, true), (5500, 5500, false), (2000, 12_000, true), (2000, 5500, false)]
         {
             let (mut choice, mut served) = (among(2), 0);
             let mut time = |way: usize, _| {
