@@ -82,6 +82,18 @@ fn a_read_that_comes_first_is_enough_too() {
     assert!(choice.chosen() == Some(0) && taken[1] > 2 * TRIAL as usize && taken[2] == TRIAL as usize, "{taken:?}");
 }
 
+/// The dearer one may fall behind where processors are short.
+#[test]
+fn a_dear_read_says_nothing_of_a_cheap_one() {
+    let (mut choice, mut served) = (among_reads(), [0; 3]);
+    let time = |way: usize, _| {
+        served[way] += 1;
+        if served[way] <= TRIAL as usize { [1000, 1000, 300][way] } else { [1000, 500, 10_000][way] }
+    };
+    serve(&mut choice, time, |_| 16, 2000);
+    assert_eq!(choice.chosen(), Some(1));
+}
+
 /// What it did in a short trial may have been luck: it is neither chosen nor a reason to doubt what is.
 #[test]
 fn what_was_spared_a_trial_counts_as_little_as_what_spared_it() {
