@@ -30,8 +30,20 @@ pub fn publish(
     text: &str,
     results: impl Serialize,
 ) -> anyhow::Result<()> {
+    println!("{}", write(bench, machine, name, title, text, results)?);
+    Ok(())
+}
+
+/// Puts the results where they are kept, without showing them. Returns what there is to show.
+pub fn write(
+    bench: &Bench,
+    machine: &Machine,
+    name: &str,
+    title: &str,
+    text: &str,
+    results: impl Serialize,
+) -> anyhow::Result<String> {
     let text = format!("# {title}\n\n{}\n\n{text}", machine.line());
-    println!("{text}");
     let folder = &bench.settings.results;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}: choose --results", folder.display()))?;
     fs::write(folder.join(format!("{name}.md")), &text)?;
@@ -39,5 +51,5 @@ pub fn publish(
     let mut json = serde_json::to_string_pretty(&document)?;
     json.push('\n');
     fs::write(folder.join(format!("{name}.json")), json)?;
-    Ok(())
+    Ok(text)
 }
