@@ -159,9 +159,10 @@ impl Choice {
         if !counts && !self.trials[way].is_on() {
             return;
         }
-        let best = if self.is_early { 0.0 } else { self.best() };
         let trial = &mut self.trials[way];
         if trial.is_on() {
+            let best = if self.is_early { 0.0 } else { self.best() };
+            let trial = &mut self.trials[way];
             if trial.is_over(best) {
                 self.is_idle |= !trial.conclude();
                 self.spare_others();

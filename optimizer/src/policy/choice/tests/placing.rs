@@ -12,17 +12,9 @@ fn what_is_far_behind_is_tried_again_later() {
         for (short, long, is_far) in
             [(20_000, 20_000, true), (5500, 5500, false), (2000, 12_000, true), (2000, 5500, false)]
         {
-            let (mut choice, mut served) = (among(2), 0);
-            let mut time = |way: usize, _| {
-                served += usize::from(way == slow);
-                if way != slow {
-                    1000
-                } else if served <= TRIAL as usize {
-                    short
-                } else {
-                    long
-                }
-            };
+            let mut choice = among(2);
+            let of_slow = |time| std::array::from_fn::<_, 2, _>(|way| if way == slow { time } else { 1000 });
+            let mut time = first_and_later(of_slow(short), of_slow(long));
             serve(&mut choice, &mut time, |_| depth, pause);
             let again = serve(&mut choice, time, |_| depth, pause)[slow];
             assert_eq!(again == 0, is_far, "{depth} in flight, {slow}: {short}, {long}");
@@ -42,18 +34,19 @@ fn what_was_far_behind_does_not_rest_when_the_best_fails() {
     assert_eq!(choice.chosen(), Some(2));
 }
 
-/// Three ways, the last two of them buffered reads, that are equal in short trials.
+/// Three ways, the last two of them buffered reads, of different costs.
 fn among_reads() -> Choice {
     let contender =
         |way: usize| Contender { chunks: [TRIAL, 4 * TRIAL], handicap: [1.0, 1.1, 2.0][way], is_read: way > 0 };
     Choice::new((0..3).map(contender))
 }
 
-fn later(times: [u64; 3]) -> impl FnMut(usize, usize) -> u64 {
-    let mut served = [0; 3];
+/// What each way takes in its short trial, and later.
+fn first_and_later<const WAYS: usize>(first: [u64; WAYS], later: [u64; WAYS]) -> impl FnMut(usize, usize) -> u64 {
+    let mut served = [0; WAYS];
     move |way, _| {
         served[way] += 1;
-        if served[way] <= TRIAL as usize { 1000 } else { times[way] }
+        if served[way] <= TRIAL as usize { first[way] } else { later[way] }
     }
 }
 
@@ -63,7 +56,7 @@ fn of_buffered_reads_one_is_tried_long() {
     let pause = (PAUSE / CHUNK) as usize;
     for (cost, is_enough) in [(10_000, true), (950, false)] {
         let mut choice = among_reads();
-        let taken = serve(&mut choice, later([1000, cost, cost]), |_| 16, 2 * pause);
+        let taken = serve(&mut choice, first_and_later([1000; 3], [1000, cost, cost]), |_| 16, 2 * pause);
         assert_eq!(choice.chosen(), Some(0));
         assert!(taken[1] > 2 * TRIAL as usize, "{taken:?}");
         assert_eq!(taken[2] == TRIAL as usize, is_enough, "{taken:?}");
@@ -73,11 +66,8 @@ fn of_buffered_reads_one_is_tried_long() {
 /// Also where that one seemed the best and had its trial first.
 #[test]
 fn a_read_that_comes_first_is_enough_too() {
-    let (mut choice, mut served) = (among_reads(), [0; 3]);
-    let time = |way: usize, _| {
-        served[way] += 1;
-        if served[way] <= TRIAL as usize { [1000, 300, 1000][way] } else { [1000, 10_000, 10_000][way] }
-    };
+    let mut choice = among_reads();
+    let time = first_and_later([1000, 300, 1000], [1000, 10_000, 10_000]);
     let taken = serve(&mut choice, time, |_| 16, 2000);
     assert!(choice.chosen() == Some(0) && taken[1] > 2 * TRIAL as usize && taken[2] == TRIAL as usize, "{taken:?}");
 }
@@ -85,11 +75,8 @@ fn a_read_that_comes_first_is_enough_too() {
 /// The dearer one may fall behind where processors are short.
 #[test]
 fn a_dear_read_says_nothing_of_a_cheap_one() {
-    let (mut choice, mut served) = (among_reads(), [0; 3]);
-    let time = |way: usize, _| {
-        served[way] += 1;
-        if served[way] <= TRIAL as usize { [1000, 1000, 300][way] } else { [1000, 500, 10_000][way] }
-    };
+    let mut choice = among_reads();
+    let time = first_and_later([1000, 1000, 300], [1000, 500, 10_000]);
     serve(&mut choice, time, |_| 16, 2000);
     assert_eq!(choice.chosen(), Some(1));
 }
@@ -99,7 +86,12 @@ fn a_dear_read_says_nothing_of_a_cheap_one() {
 fn what_was_spared_a_trial_counts_as_little_as_what_spared_it() {
     for best in [2500, 4000] {
         let mut choice = among_reads();
-        let taken = serve(&mut choice, later([best, 10_000, 10_000]), |_| 16, 2 * (DOUBT / CHUNK) as usize);
+        let taken = serve(
+            &mut choice,
+            first_and_later([1000; 3], [best, 10_000, 10_000]),
+            |_| 16,
+            2 * (DOUBT / CHUNK) as usize,
+        );
         assert!(choice.chosen() == Some(0) && taken[2] == TRIAL as usize, "{taken:?}");
     }
     let mut choice = Choice::new((0..4).map(|way| Contender {
@@ -107,12 +99,7 @@ fn what_was_spared_a_trial_counts_as_little_as_what_spared_it() {
         handicap: [1.0, 1.1, 2.0, 1.0][way],
         is_read: [false, true, true, false][way],
     }));
-    let mut served = [0; 4];
-    let time = |way: usize, _| {
-        served[way] += 1;
-        if served[way] <= TRIAL as usize { 1000 } else { [3000, 20_000, 20_000, 4500][way] }
-    };
-    serve(&mut choice, time, |_| 16, 600);
+    serve(&mut choice, first_and_later([1000; 4], [3000, 20_000, 20_000, 4500]), |_| 16, 600);
     assert_eq!(choice.chosen(), Some(0));
     choice.fail(0, Duration::from_secs(100));
     assert_eq!(choice.chosen(), Some(3));
