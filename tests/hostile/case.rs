@@ -77,21 +77,21 @@ pub fn must_not_notice(source: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What a run in this way must have left and have met.
+/// What a run in this way must have left and have met. What is wrong comes behind the report: that is where a log ends.
 fn check(header: &Header, way: Way, complete: bool, native: &Left, run: &Run) -> Result<(), String> {
     let Run { left, report, hit, served } = run;
     if left != native {
-        return Err(format!("{way:?} is noticed.\nnatively: {native}\n{way:?}: {left}\n{:#}", report.0));
+        return Err(format!("{:#}\n{way:?} is noticed.\nnatively: {native}\n{way:?}: {left}", report.0));
     }
     // A trap that was not hit tests nothing.
     if let Some(hit) = hit.filter(|hit| header.no_trap != (*hit == 0)) {
-        return Err(format!("{way:?}: {hit} checkpoints were hit: {:#}", report.0));
+        return Err(format!("{:#}\n{way:?}: {hit} checkpoints were hit", report.0));
     }
     if complete {
         check_method(header, way, report)
             .and_then(|()| check_report(header, report))
             .and_then(|()| check_served(served, report))
-            .map_err(|what| format!("{way:?}: {what}: {:#}", report.0))?;
+            .map_err(|what| format!("{:#}\n{way:?}: {what}", report.0))?;
     }
     Ok(())
 }
