@@ -9,10 +9,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use precache::report::FileReport;
 use precache::supervisor::RunReport;
 
 use crate::bench::Bench;
 use crate::cgroup::Cgroup;
+use crate::results::table::{self, mebibytes};
 use crate::steal::Watch;
 use crate::storage::{Fetched, Storage};
 
@@ -133,7 +135,12 @@ impl Launch {
             None => None,
         };
         let output = String::from_utf8_lossy(&output.stdout).into_owned();
-        Ok(Measurement { seconds, output, fetched: storage.fetched()?, report, stolen })
+        let run = Measurement { seconds, output, fetched: storage.fetched()?, report, stolen };
+        if let Some(report) = &run.report {
+            // Of a run that took longer than the others this tells whether another engine filled, or fewer requests were in flight.
+            eprintln!("under precache: {}: {}", table::seconds(seconds), filling(report));
+        }
+        Ok(run)
     }
 
     fn command(&self, bench: &Bench, report_file: &Path) -> Command {
@@ -148,6 +155,17 @@ impl Launch {
         words.extend(self.reader.iter().cloned());
         bench.programs.command(&words)
     }
+}
+
+/// What brought in each file, and with how many requests.
+fn filling(report: &RunReport) -> String {
+    let files = report.session.iter().flat_map(|session| &session.files);
+    let describe = |file: &FileReport| {
+        let engines = file.engines.iter().map(|share| format!("{} {}", share.engine, mebibytes(share.bytes)));
+        let engines = engines.collect::<Vec<_>>().join(", ");
+        format!("{engines} in {} requests, {} in flight at most", file.requests, file.most_in_flight)
+    };
+    files.map(describe).collect::<Vec<_>>().join("; ")
 }
 
 /// Has the command start in the cgroup, with all that it starts.
