@@ -161,6 +161,9 @@ impl Launch {
 fn filling(report: &RunReport) -> String {
     let files = report.session.iter().flat_map(|session| &session.files);
     let describe = |file: &FileReport| {
+        if file.engines.is_empty() {
+            return "nothing fetched".into();
+        }
         let engines = file.engines.iter().map(|share| format!("{} {}", share.engine, mebibytes(share.bytes)));
         let engines = engines.collect::<Vec<_>>().join(", ");
         format!("{engines} in {} requests, {} in flight at most", file.requests, file.most_in_flight)
