@@ -125,9 +125,14 @@ impl Filling {
         self.asked[self.index(way)].fetch_add(1, Relaxed);
     }
 
-    /// A chunk is sent this way, which is to show how fast it is.
-    pub fn send(&self, way: Way, now: Duration) {
-        self.note(|choice| choice.send(self.index(way), now));
+    /// A chunk is sent this way, which is to show how fast it is. Returns whether another way is in use.
+    pub fn send(&self, way: Way, now: Duration) -> bool {
+        let (way, mut is_beside) = (self.index(way), false);
+        self.note(|choice| {
+            is_beside = choice.is_tried_beside(way);
+            choice.send(way, now);
+        });
+        is_beside
     }
 
     /// So many bytes were brought in.

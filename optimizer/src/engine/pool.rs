@@ -326,10 +326,10 @@ impl Inner {
         flight.send(job);
         engines.get(way).fill(&file, &chunk, &mut flight);
         // What the engine could not do is done all the same.
-        for (job, sent) in std::mem::take(&mut flight.left) {
-            let result = engines.read(&file, &job.chunk);
+        for left in std::mem::take(&mut flight.left) {
+            let result = engines.read(&file, &left.job.chunk);
             // What took another's place shows nothing of either.
-            flight.finish(job, sent, false, result.map(|()| Way::Read));
+            flight.finish(left, false, result.map(|()| Way::Read));
         }
     }
 }

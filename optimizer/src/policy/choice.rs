@@ -91,6 +91,11 @@ impl Choice {
         self.trials.iter().any(Trial::is_on)
     }
 
+    /// Whether a chunk that is sent this way now tries it beside another that is in use.
+    pub fn is_tried_beside(&self, way: usize) -> bool {
+        self.chosen.is_some_and(|chosen| chosen != way) && self.trials.get(way).is_some_and(Trial::is_on)
+    }
+
     pub fn has_failed(&self, way: usize) -> bool {
         self.trials.get(way).is_none_or(|trial| trial.has_failed())
     }
@@ -159,11 +164,12 @@ impl Choice {
         if !counts && !self.trials[way].is_on() {
             return;
         }
+        let best = if self.is_early { 0.0 } else { self.best() };
         let trial = &mut self.trials[way];
         if trial.is_on() {
-            let best = if self.is_early { 0.0 } else { self.best() };
-            let trial = &mut self.trials[way];
-            if trial.is_over(best) {
+            if trial.has_passed(best) {
+                trial.begin();
+            } else if trial.is_over(best) {
                 self.is_idle |= !trial.conclude();
                 self.spare_others();
                 self.compare();
@@ -279,8 +285,13 @@ impl Choice {
         let part: Vec<bool> = self.trials.iter().enumerate().map(takes_part).collect();
         self.is_idle = false;
         if part.iter().filter(|takes_part| **takes_part).count() > 1 {
-            for (trial, takes_part) in self.trials.iter_mut().zip(part) {
-                if takes_part { trial.begin() } else { trial.sit_out() }
+            for (way, (trial, takes_part)) in self.trials.iter_mut().zip(part).enumerate() {
+                let is_in_use = chosen == Some(way);
+                match takes_part {
+                    false => trial.sit_out(),
+                    true if is_in_use => trial.begin(),
+                    true => trial.probe(),
+                }
             }
         }
     }

@@ -26,8 +26,9 @@ const VAIN: u32 = 3;
 const ROUNDS: usize = 10;
 /// Rounds after a change of the depth that still show some of the depth before.
 const UNSETTLED: u32 = 2;
-/// Answers that tell a mean latency, at least.
+/// Answers that tell a mean latency, at least, and so many times as many that tell it as exactly as is ever needed.
 const ANSWERS: usize = 64;
+const EXACT: usize = 2;
 /// What the other half of the depth brings, as a share of what the one half does alone: 1 with no queue. The depth grows or
 /// shrinks to where it is [`ENOUGH`], 1.3 times what fits into a path of one latency, and stays where it is hardly more.
 const ENOUGH: f64 = 0.55;
@@ -36,8 +37,10 @@ const MORE: f64 = 0.15;
 /// are busy, what is in flight is what the storage has to do until the pool's next turn comes.
 const LITTLE: f64 = 0.1;
 const SHORT: Duration = Duration::from_millis(16);
-/// Round trips of the full depth before half of it is tried: after a change, and at most, if the depth stays right.
+/// Round trips of the full depth before half of it is tried: after a change, how many times as many each time that it confirms the
+/// depth, and at most. Half of the right depth leaves the path empty for a third of the time.
 const SOON: usize = 2;
+const LATER: usize = 8;
 const LATEST: usize = 256;
 /// A change of the depth by less than one of so many parts confirms it.
 const CLOSE: usize = 5;
@@ -210,9 +213,9 @@ impl Congestion {
         }
     }
 
-    /// Answers of half the depth that tell a mean latency: the longer the depth has been right, the more it takes to change it.
+    /// Answers of half the depth that tell a mean latency: a depth that has been right takes more to change it.
     fn enough(&self) -> usize {
-        (self.depth / 2).max(ANSWERS * self.patience.isqrt())
+        (self.depth / 2).max(ANSWERS * if self.patience > SOON { EXACT } else { 1 })
     }
 
     /// Takes in what the full depth shows, and looks what half of it does when that has been the same for long.
@@ -268,7 +271,7 @@ impl Congestion {
         };
         let depth = (depth as usize).clamp(LEAST.min(self.cap), self.cap);
         let is_close = depth.abs_diff(self.depth) * CLOSE <= self.depth;
-        self.patience = if is_close { (self.patience * 4).min(LATEST) } else { SOON };
+        self.patience = if is_close { (self.patience * LATER).min(LATEST) } else { SOON };
         self.depth = depth;
     }
 

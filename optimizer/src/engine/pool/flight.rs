@@ -11,14 +11,22 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
+/// A chunk in flight.
+pub(super) struct Flying {
+    pub job: Job,
+    pub sent: Duration,
+    /// It tries an engine while another is in use: how long it takes says nothing of what is usually in flight.
+    pub is_beside: bool,
+}
+
 /// What one thread has in flight.
 pub(super) struct Flight<'a> {
     pub inner: &'a Inner,
     pub file: &'a DataFile,
     pub way: Way,
-    pub flying: Vec<(Job, Duration)>,
+    pub flying: Vec<Flying>,
     /// Chunks on which the engine had no effect.
-    pub left: Vec<(Job, Duration)>,
+    pub left: Vec<Flying>,
     /// How often the thread had waited when it sent the last one, where that tells what was cached.
     pub waits: i64,
 }
@@ -28,20 +36,19 @@ impl Flight<'_> {
         // Where it was before, it has been evicted.
         self.file.audiences.tell_gone(&job.chunk);
         self.file.forget(&job.chunk);
-        let now = self.inner.now();
+        let sent = self.inner.now();
         self.file.filling.ask(self.way);
-        if job.shows_rate() {
-            self.file.filling.send(self.way, now);
-        }
+        let is_beside = job.shows_rate() && self.file.filling.send(self.way, sent);
         job.account.enter_flight();
         self.file.walk.enter_flight();
-        self.flying.push((job, now));
+        self.flying.push(Flying { job, sent, is_beside });
         if self.file.residency == Residency::Unknown {
             self.waits = waits();
         }
     }
 
-    pub fn finish(&self, job: Job, sent: Duration, shows_rate: bool, result: Result<Way, Failure>) {
+    pub fn finish(&self, flying: Flying, shows_rate: bool, result: Result<Way, Failure>) {
+        let Flying { job, sent, is_beside } = flying;
         let bytes = job.bytes_lacking();
         let has_waited = self.file.residency != Residency::Unknown || waits() != self.waits;
         job.account.leave_flight();
@@ -77,7 +84,9 @@ impl Flight<'_> {
                 if state.has_too_few_like(&job) {
                     state.congestion_of(&job).starve();
                 }
-                state.congestion_of(&job).learn(Answered { bytes, sent, answered: now, in_flight });
+                if !is_beside {
+                    state.congestion_of(&job).learn(Answered { bytes, sent, answered: now, in_flight });
+                }
                 state.lanes.learn(&job, now, now.saturating_sub(sent));
             }
             Err(why) => {
@@ -109,19 +118,19 @@ impl Traffic for Flight<'_> {
         // Some file systems read into a cache of their own, which mappings do not see.
         let is_asked = result.is_ok() && self.way != Way::Populate && self.file.filling.is_on_trial();
         let result = if is_asked && self.file.is_missing(chunk) { Err(Failure::Ineffective) } else { result };
-        let Some(index) = self.flying.iter().position(|(job, _)| job.chunk == *chunk) else { return };
-        let (job, sent) = self.flying.swap_remove(index);
-        let shows_rate = job.shows_rate();
+        let Some(index) = self.flying.iter().position(|flying| flying.job.chunk == *chunk) else { return };
+        let flying = self.flying.swap_remove(index);
+        let shows_rate = flying.job.shows_rate();
         match result {
             Err(Failure::Ineffective) => {
                 self.file.filling.miss(self.way, shows_rate, self.inner.now());
-                self.left.push((job, sent));
+                self.left.push(flying);
             }
             result => {
                 if result.is_err() && shows_rate {
                     self.file.filling.answer(self.way, 0, self.inner.now());
                 }
-                self.finish(job, sent, shows_rate, result.map(|()| self.way));
+                self.finish(flying, shows_rate, result.map(|()| self.way));
             }
         }
     }

@@ -44,7 +44,7 @@ proptest! {
         let chosen = choice.chosen().unwrap();
         let least = *times.iter().min().unwrap();
         prop_assert!(times[chosen] as f64 <= least as f64 * HANDICAP + 1.0, "{chosen} of {times:?}");
-        let trials = 5 * TRIAL as usize * times.len() + 2 * depth;
+        let trials = 7 * TRIAL as usize * times.len() + 2 * depth;
         prop_assert!(taken[trials..].iter().all(|&way| way == chosen));
     }
 }
@@ -298,6 +298,49 @@ fn answer_after(choice: &mut Choice, latency: impl Fn(usize) -> u64, depth: usiz
         choice.answer(way, CHUNK, Duration::from_micros(now));
     }
     taken
+}
+
+/// A path of 10 ms and 800 MB/s, where each way has no more than so many chunks in flight, whatever is sent. Returns the chunks that
+/// went each way.
+fn serve_bounded(choice: &mut Choice, bounds: &[usize], depth: usize, chunks: usize) -> Vec<usize> {
+    let (mut now, mut link_free, mut taken) = (0, 0, vec![0; bounds.len()]);
+    let (mut waiting, mut at_storage) = (vec![0; bounds.len()], std::collections::BTreeSet::new());
+    for _ in 0..chunks {
+        while at_storage.len() + waiting.iter().sum::<usize>() < depth {
+            waiting[send(choice, Duration::from_micros(now))] += 1;
+            for (way, waiting) in waiting.iter_mut().enumerate() {
+                let has_room = at_storage.iter().filter(|(_, other)| *other == way).count() < bounds[way];
+                if *waiting > 0 && has_room {
+                    *waiting -= 1;
+                    link_free = link_free.max(now + 10_000) + 164;
+                    at_storage.insert((link_free, way));
+                }
+            }
+        }
+        let (landed, way) = at_storage.pop_first().unwrap();
+        now = landed;
+        taken[way] += 1;
+        choice.answer(way, CHUNK, Duration::from_micros(now));
+    }
+    taken
+}
+
+/// The kernel bounds some requests in the background: more of them only wait. A trial does not fill that queue, and the reader
+/// does not wait for it.
+#[test]
+fn what_is_bounded_elsewhere_is_not_sent_a_whole_depth() {
+    for depth in [48, 64, 96] {
+        let after_short_trials = || {
+            let mut choice = among(2);
+            fill(&mut choice, &[1000, 1000], 1, 2 * TRIAL as usize);
+            choice
+        };
+        let taken = serve_bounded(&mut after_short_trials(), &[usize::MAX, 12], depth, 4000);
+        assert!((1..=2 * TRIAL as usize).contains(&taken[1]), "{depth} in flight: {taken:?}");
+        let mut choice = after_short_trials();
+        let taken = serve_bounded(&mut choice, &[12, usize::MAX], depth, 4000);
+        assert!(choice.chosen() == Some(1) && taken[1] > 3000, "{depth} in flight: {taken:?}");
+    }
 }
 
 /// A long path makes a short trial take long: two round trips are no more to be believed for that.

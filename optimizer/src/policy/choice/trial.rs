@@ -11,6 +11,9 @@ const SPELLS: f64 = 8.0;
 /// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
 const PART: u32 = 3;
 const BEHIND: f64 = 1.5;
+/// A way that is not in use is probed first, on so many times its short trial: all of it may be in flight at once, and no more keeps
+/// the reader waiting. Of as many as the short trial at least can be told whether it may be the best.
+const PROBE: u32 = 2;
 /// Who showed less than one of so many parts of what the best did is not tried again with it; after a trial that took
 /// long, [`BEHIND`] will do.
 const NEAR: f64 = 4.0;
@@ -41,12 +44,31 @@ struct Spell {
     busy: Duration,
     /// Requests in flight at the answers, in sum.
     load: u32,
+    /// Bytes and time of the first answer.
+    first: (u64, Duration),
 }
 
 impl Spell {
+    fn add(&mut self, bytes: u64, lasted: Duration, in_flight: u32) {
+        self.bytes += bytes;
+        self.answered += 1;
+        self.load += in_flight;
+        self.busy += lasted;
+        if self.answered == 1 {
+            self.first = (bytes, self.busy);
+        }
+    }
+
     /// Bytes per second.
     fn rate(&self) -> f64 {
         self.bytes as f64 / self.busy.as_secs_f64().max(1e-6)
+    }
+
+    /// The most that more in flight could bring: what came in after the first answer, as if that had taken no time. What is
+    /// sent at once and bounded elsewhere comes in bunches, a round trip apart.
+    fn bound(&self) -> f64 {
+        let (bytes, busy) = self.first;
+        (self.bytes - bytes) as f64 / self.busy.saturating_sub(busy).as_secs_f64().max(1e-6)
     }
 }
 
@@ -57,6 +79,8 @@ pub struct Trial {
     /// Chunks of the trial that is on, 0 between trials, and how many of them were sent.
     chunks: u32,
     sent: u32,
+    /// It is the probe before the trial.
+    is_probe: bool,
     in_flight: u32,
     /// Those of them that were sent before the trial began, and do not count.
     pub(super) apart: u32,
@@ -89,6 +113,7 @@ impl Trial {
             contender,
             chunks: contender.chunks[0],
             sent: 0,
+            is_probe: false,
             in_flight: 0,
             apart: 0,
             queue: 0,
@@ -115,10 +140,30 @@ impl Trial {
         self.in_flight == 0 && self.first.is_none() && !self.failed
     }
 
-    /// Another trial.
+    /// Another trial, of what is in use.
     pub fn begin(&mut self) {
         (self.chunks, self.sent, self.apart, self.queue) = (self.contender.chunks[1], 0, self.in_flight, 0);
-        (self.spell, self.has_told) = (Spell::default(), false);
+        (self.spell, self.has_told, self.is_probe) = (Spell::default(), false, false);
+    }
+
+    /// Another trial of what is not in use: the probe before it.
+    pub fn probe(&mut self) {
+        self.begin();
+        (self.chunks, self.is_probe) = (self.contender.chunks[0] * PROBE, true);
+    }
+
+    /// Whether the probe is through, and may be one of the best, or has told nothing.
+    pub fn has_passed(&self, best: f64) -> bool {
+        let is_short = self.spell.answered < self.contender.chunks[0];
+        self.is_probe && self.is_through() && (is_short || !self.is_behind(self.spell.bound(), best))
+    }
+
+    fn is_through(&self) -> bool {
+        self.spell.answered >= self.chunks
+    }
+
+    fn is_behind(&self, rate: f64, best: f64) -> bool {
+        rate / self.contender.handicap * BEHIND < best
     }
 
     /// It takes no part in the others' trials.
@@ -132,8 +177,8 @@ impl Trial {
 
     /// Its trial is over; whether that says anything.
     pub fn conclude(&mut self) -> bool {
-        self.end();
         self.has_told = self.measure();
+        self.end();
         self.has_told
     }
 
@@ -220,7 +265,7 @@ impl Trial {
 
     /// No trial, for now.
     pub fn end(&mut self) {
-        self.chunks = 0;
+        (self.chunks, self.is_probe) = (0, false);
     }
 
     pub fn is_on(&self) -> bool {
@@ -240,7 +285,7 @@ impl Trial {
         if self.in_flight > 0 {
             self.land(0, now);
         }
-        self.chunks = 0;
+        self.end();
         !std::mem::replace(&mut self.failed, true)
     }
 
@@ -253,7 +298,7 @@ impl Trial {
         }
         self.sent += u32::from(self.is_on());
         self.in_flight += 1;
-        if self.is_on() && is_longer {
+        if self.is_on() && is_longer && !self.is_probe {
             self.chunks = self.chunks.max(QUEUES * self.in_flight.saturating_sub(self.apart));
         }
     }
@@ -285,10 +330,7 @@ impl Trial {
         self.first.get_or_insert(now.saturating_sub(self.begun));
         let counts = self.apart == 0 && (self.queue == 0 || self.chunks <= QUEUES);
         if counts {
-            self.spell.bytes += bytes;
-            self.spell.answered += 1;
-            self.spell.load += self.in_flight;
-            self.spell.busy += now.saturating_sub(self.busy_since);
+            self.spell.add(bytes, now.saturating_sub(self.busy_since), self.in_flight);
         } else if self.apart == 0 {
             // It has overtaken the queue: how long it would have taken alone, nobody knows. The trial is one shorter.
             (self.sent, self.chunks) = (self.sent.saturating_sub(1), self.chunks.saturating_sub(1));
@@ -301,8 +343,8 @@ impl Trial {
 
     /// All has come in, or enough to tell that it is not the best.
     pub fn is_over(&self, best: f64) -> bool {
-        let is_behind = || self.spell.rate() / self.contender.handicap * BEHIND < best;
-        self.spell.answered >= self.chunks || self.spell.answered >= self.chunks.div_ceil(PART) && is_behind()
+        let is_enough = !self.is_probe && self.spell.answered >= self.chunks.div_ceil(PART);
+        self.is_through() || is_enough && self.is_behind(self.spell.rate(), best)
     }
 
     /// What came in so far does not count.
@@ -322,8 +364,8 @@ impl Trial {
         if self.rate.is_none() {
             self.load = load;
         }
-        // Readers want much less than in the first trial: the rate is theirs.
-        let tells = 2 * load >= self.load;
+        // Readers want much less than in the first trial: the rate is theirs. Of a probe there is never more.
+        let tells = self.is_probe || 2 * load >= self.load;
         if tells {
             (self.rate, self.took) = (Some(spell.rate()), spell.busy);
         }
