@@ -58,6 +58,9 @@ pub trait Traffic {
     /// Another chunk of the same file for this engine, if more may be in flight.
     fn more(&mut self) -> Option<Range<u64>>;
 
+    /// Whether nothing of a chunk was cached when it was sent.
+    fn lacks_all(&self, chunk: &Range<u64>) -> bool;
+
     /// How a chunk went.
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>);
 }

@@ -114,6 +114,11 @@ impl Traffic for Flight<'_> {
         Some(chunk)
     }
 
+    fn lacks_all(&self, chunk: &Range<u64>) -> bool {
+        let job = self.flying.iter().map(|flying| &flying.job).find(|job| job.chunk == *chunk);
+        job.is_some_and(|job| job.bytes_lacking() == chunk.end - chunk.start)
+    }
+
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {
         // Some file systems read into a cache of their own, which mappings do not see.
         let is_asked = result.is_ok() && self.way != Way::Populate && self.file.filling.is_on_trial();

@@ -47,7 +47,8 @@ impl Way {
     pub fn contender(self, large: bool) -> Contender {
         let (chunks, handicap) = match self {
             Self::ReadAhead => ([12, 48], 1.0),
-            Self::Read => ([12, 48], 1.1),
+            // A copy, and processors that a reader lacks: where a trial sees them equal, a mapping fills a sixth faster.
+            Self::Read => ([12, 48], 1.2),
             // Workers of the kernel read for it, and wake it for each answer: where processors are short it falls behind.
             Self::Ring => ([12, 48], 2.0),
             // No copy, and an eighth of the requests.
@@ -123,6 +124,10 @@ mod tests {
             let start = self.next;
             self.next += LARGEST_CHUNK;
             (start < self.end).then(|| start..start + LARGEST_CHUNK)
+        }
+
+        fn lacks_all(&self, _: &Range<u64>) -> bool {
+            true
         }
 
         fn done(&mut self, _: &Range<u64>, result: Result<(), Failure>) {

@@ -65,6 +65,10 @@ mod tests {
             None
         }
 
+        fn lacks_all(&self, _: &Range<u64>) -> bool {
+            true
+        }
+
         fn done(&mut self, _: &Range<u64>, result: Result<(), Failure>) {
             result.unwrap();
         }
