@@ -125,14 +125,14 @@ impl Filling {
         self.asked[self.index(way)].fetch_add(1, Relaxed);
     }
 
-    /// A chunk is sent this way, which is to show how fast it is. Returns whether another way is in use.
-    pub fn send(&self, way: Way, now: Duration) -> bool {
-        let (way, mut is_beside) = (self.index(way), false);
+    /// A chunk is sent this way, which is to show how fast it is. Returns the way in use, if this one is tried beside it.
+    pub fn send(&self, way: Way, now: Duration) -> Option<Way> {
+        let (way, mut used) = (self.index(way), None);
         self.note(|choice| {
-            is_beside = choice.is_tried_beside(way);
+            used = choice.tried_beside(way);
             choice.send(way, now);
         });
-        is_beside
+        self.ways.get(used?).copied()
     }
 
     /// So many bytes were brought in.

@@ -58,8 +58,8 @@ pub trait Traffic {
     /// Another chunk of the same file for this engine, if more may be in flight.
     fn more(&mut self) -> Option<Range<u64>>;
 
-    /// Whether nothing of a chunk was cached when it was sent.
-    fn lacks_all(&self, chunk: &Range<u64>) -> bool;
+    /// Whether it is known of a chunk that nothing of it was cached when its turn came.
+    fn lacked_all(&self, chunk: &Range<u64>) -> bool;
 
     /// How a chunk went.
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>);

@@ -91,9 +91,9 @@ impl Choice {
         self.trials.iter().any(Trial::is_on)
     }
 
-    /// Whether a chunk that is sent this way now tries it beside another that is in use.
-    pub fn is_tried_beside(&self, way: usize) -> bool {
-        self.chosen.is_some_and(|chosen| chosen != way) && self.trials.get(way).is_some_and(Trial::is_on)
+    /// What is in use, if a chunk that is sent this way now tries another beside it.
+    pub fn tried_beside(&self, way: usize) -> Option<usize> {
+        self.chosen.filter(|&chosen| chosen != way && self.trials.get(way).is_some_and(Trial::is_on))
     }
 
     pub fn has_failed(&self, way: usize) -> bool {
@@ -165,9 +165,10 @@ impl Choice {
             return;
         }
         let best = if self.is_early { 0.0 } else { self.best() };
+        let used = self.chosen.and_then(|chosen| self.trials[chosen].merit()).unwrap_or(0.0);
         let trial = &mut self.trials[way];
         if trial.is_on() {
-            if trial.has_passed(best) {
+            if trial.has_passed(best.max(used)) {
                 trial.begin();
             } else if trial.is_over(best) {
                 self.is_idle |= !trial.conclude();

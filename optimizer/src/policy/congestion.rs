@@ -26,7 +26,8 @@ const VAIN: u32 = 3;
 const ROUNDS: usize = 10;
 /// Rounds after a change of the depth that still show some of the depth before.
 const UNSETTLED: u32 = 2;
-/// Answers that tell a mean latency, at least, and so many times as many that tell it as exactly as is ever needed.
+/// Answers that tell a mean latency, at least, and how many times as many it takes where the depth has been right before. More would
+/// leave the path empty for longer than they gain.
 const ANSWERS: usize = 64;
 const EXACT: usize = 2;
 /// What the other half of the depth brings, as a share of what the one half does alone: 1 with no queue. The depth grows or
@@ -37,10 +38,10 @@ const MORE: f64 = 0.15;
 /// are busy, what is in flight is what the storage has to do until the pool's next turn comes.
 const LITTLE: f64 = 0.1;
 const SHORT: Duration = Duration::from_millis(16);
-/// Round trips of the full depth before half of it is tried: after a change, how many times as many each time that it confirms the
-/// depth, and at most. Half of the right depth leaves the path empty for a third of the time.
+/// Round trips of the full depth before half of it is tried: after a change, how many times as many where it has hardly changed
+/// and where it has not, and at most. Half of the right depth leaves the path empty for a third of the time.
 const SOON: usize = 2;
-const LATER: usize = 8;
+const LATER: [usize; 2] = [4, 8];
 const LATEST: usize = 256;
 /// A change of the depth by less than one of so many parts confirms it.
 const CLOSE: usize = 5;
@@ -159,6 +160,12 @@ impl Congestion {
         self.round.hungry = true;
     }
 
+    /// Something else takes the place of what is usually in flight: what comes in meanwhile, and soon after, shows nothing.
+    pub fn interrupt(&mut self) {
+        (self.round, self.block, self.half) = (Round::default(), Sample::default(), None);
+        self.unsettled = UNSETTLED;
+    }
+
     /// Takes in an answer.
     pub fn learn(&mut self, answer: Answered) {
         if self.half.is_some() {
@@ -271,7 +278,8 @@ impl Congestion {
         };
         let depth = (depth as usize).clamp(LEAST.min(self.cap), self.cap);
         let is_close = depth.abs_diff(self.depth) * CLOSE <= self.depth;
-        self.patience = if is_close { (self.patience * LATER).min(LATEST) } else { SOON };
+        let later = LATER[usize::from(depth == self.depth)];
+        self.patience = if is_close { (self.patience * later).min(LATEST) } else { SOON };
         self.depth = depth;
     }
 

@@ -5,7 +5,7 @@ use crate::engine::file::DataFile;
 use crate::engine::lanes::Job;
 use crate::engine::residency::{Residency, waits};
 use crate::engine::ways::Way;
-use crate::engine::{Failure, Traffic};
+use crate::engine::{Failure, LARGE_PIECE, Traffic};
 use crate::policy::congestion::Answered;
 use std::ops::Range;
 use std::sync::atomic::Ordering::*;
@@ -15,7 +15,8 @@ use std::time::Duration;
 pub(super) struct Flying {
     pub job: Job,
     pub sent: Duration,
-    /// It tries an engine while another is in use: how long it takes says nothing of what is usually in flight.
+    /// It tries an engine while another one is in use for chunks like it: how long it takes says nothing of how many of those bring
+    /// bandwidth.
     pub is_beside: bool,
 }
 
@@ -38,7 +39,8 @@ impl Flight<'_> {
         self.file.forget(&job.chunk);
         let sent = self.inner.now();
         self.file.filling.ask(self.way);
-        let is_beside = job.shows_rate() && self.file.filling.send(self.way, sent);
+        let used = if job.shows_rate() { self.file.filling.send(self.way, sent) } else { None };
+        let is_beside = used.is_some_and(|used| (self.file.chunk(used) == LARGE_PIECE) == job.is_piece());
         job.account.enter_flight();
         self.file.walk.enter_flight();
         self.flying.push(Flying { job, sent, is_beside });
@@ -84,8 +86,9 @@ impl Flight<'_> {
                 if state.has_too_few_like(&job) {
                     state.congestion_of(&job).starve();
                 }
-                if !is_beside {
-                    state.congestion_of(&job).learn(Answered { bytes, sent, answered: now, in_flight });
+                match is_beside {
+                    true => state.congestion_of(&job).interrupt(),
+                    false => state.congestion_of(&job).learn(Answered { bytes, sent, answered: now, in_flight }),
                 }
                 state.lanes.learn(&job, now, now.saturating_sub(sent));
             }
@@ -114,9 +117,9 @@ impl Traffic for Flight<'_> {
         Some(chunk)
     }
 
-    fn lacks_all(&self, chunk: &Range<u64>) -> bool {
+    fn lacked_all(&self, chunk: &Range<u64>) -> bool {
         let job = self.flying.iter().map(|flying| &flying.job).find(|job| job.chunk == *chunk);
-        job.is_some_and(|job| job.bytes_lacking() == chunk.end - chunk.start)
+        self.file.residency.counts() && job.is_some_and(|job| job.bytes_lacking() == chunk.end - chunk.start)
     }
 
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {

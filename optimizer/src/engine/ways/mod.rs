@@ -47,7 +47,7 @@ impl Way {
     pub fn contender(self, large: bool) -> Contender {
         let (chunks, handicap) = match self {
             Self::ReadAhead => ([12, 48], 1.0),
-            // A copy, and processors that a reader lacks: where a trial sees them equal, a mapping fills a sixth faster.
+            // A copy, and processors that a reader lacks: where a trial sees both equal, it takes a sixth longer than a mapping.
             Self::Read => ([12, 48], 1.2),
             // Workers of the kernel read for it, and wake it for each answer: where processors are short it falls behind.
             Self::Ring => ([12, 48], 2.0),
@@ -126,7 +126,7 @@ mod tests {
             (start < self.end).then(|| start..start + LARGEST_CHUNK)
         }
 
-        fn lacks_all(&self, _: &Range<u64>) -> bool {
+        fn lacked_all(&self, _: &Range<u64>) -> bool {
             true
         }
 

@@ -10,7 +10,7 @@
 //! What is populated counts as touched (`FOLL_TOUCH` in mm/gup.c), and the reader's unmapping touches it again: moving pages to the
 //! list of active ones then keeps the reader waiting, for a tenth of a second where it has read 4 GiB in pages of 4 KiB.
 //! `MADV_COLD` takes the first touch back. What was there before may be in use by others and is left as it is; and of a large
-//! folio that is only part of the range it would make small ones, so it is for large pieces, which no folio exceeds.
+//! folio that is only partly in the range it would make small ones, so it is for large pieces, which no folio exceeds.
 
 use super::{DataFile, Engine, Failure, Traffic, one_by_one};
 use nix::errno::Errno;
@@ -28,7 +28,7 @@ pub struct Populate;
 
 impl Engine for Populate {
     fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic) {
-        let is_new = traffic.lacks_all(chunk);
+        let is_new = traffic.lacked_all(chunk);
         one_by_one(chunk, traffic, |chunk| populate(file, chunk, is_new));
     }
 }
@@ -43,8 +43,9 @@ fn populate(file: &DataFile, chunk: &Range<u64>, is_new: bool) -> Result<(), Fai
     // SAFETY: advice on a range of our own read-only mapping, whose content nobody here reads.
     let populated = unsafe { libc::madvise(address, length, libc::MADV_POPULATE_READ) };
     let result = Errno::result(populated);
+    // What the reader has mapped by now stays as it is.
     if is_large && is_new {
-        // SAFETY: as above. It leaves alone what the reader has mapped by now.
+        // SAFETY: as above.
         unsafe { libc::madvise(address, length, libc::MADV_COLD) };
     }
     // SAFETY: as above. What is mapped cannot be reclaimed as easily, and it is not for us.

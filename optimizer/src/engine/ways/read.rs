@@ -65,7 +65,7 @@ mod tests {
             None
         }
 
-        fn lacks_all(&self, _: &Range<u64>) -> bool {
+        fn lacked_all(&self, _: &Range<u64>) -> bool {
             true
         }
 

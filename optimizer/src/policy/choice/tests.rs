@@ -420,6 +420,7 @@ proptest! {
             }
             let all: u32 = flying.iter().sum();
             for (trial, flying) in choice.trials.iter().zip(flying) {
+                prop_assert!(!trial.is_probe || trial.is_on());
                 prop_assert!(trial.in_flight() == flying && trial.apart <= flying);
                 prop_assert!(trial.queue <= all - flying, "it would never be through");
             }

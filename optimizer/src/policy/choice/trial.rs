@@ -11,8 +11,8 @@ const SPELLS: f64 = 8.0;
 /// Of a longer trial one of so many parts shows who is so many times as slow as another: that one is not tried to the end.
 const PART: u32 = 3;
 const BEHIND: f64 = 1.5;
-/// A way that is not in use is probed first, on so many times its short trial: all of it may be in flight at once, and no more keeps
-/// the reader waiting. Of as many as the short trial at least can be told whether it may be the best.
+/// A way that is not in use is probed first, on so many times its short trial: all of that may be in flight at once, and no more
+/// keeps the reader waiting. It takes as many answers as the short trial has to tell whether the way may be the best.
 const PROBE: u32 = 2;
 /// Who showed less than one of so many parts of what the best did is not tried again with it; after a trial that took
 /// long, [`BEHIND`] will do.
@@ -64,8 +64,8 @@ impl Spell {
         self.bytes as f64 / self.busy.as_secs_f64().max(1e-6)
     }
 
-    /// The most that more in flight could bring: what came in after the first answer, as if that had taken no time. What is
-    /// sent at once and bounded elsewhere comes in bunches, a round trip apart.
+    /// About the most that more in flight could bring: what came in after the first answer, as if that had taken no time. What is
+    /// sent at once and bounded elsewhere comes in bunches, a round trip apart; of two bunches that is twice what it would bring.
     fn bound(&self) -> f64 {
         let (bytes, busy) = self.first;
         (self.bytes - bytes) as f64 / self.busy.saturating_sub(busy).as_secs_f64().max(1e-6)
@@ -80,7 +80,7 @@ pub struct Trial {
     chunks: u32,
     sent: u32,
     /// It is the probe before the trial.
-    is_probe: bool,
+    pub(super) is_probe: bool,
     in_flight: u32,
     /// Those of them that were sent before the trial began, and do not count.
     pub(super) apart: u32,
@@ -296,6 +296,10 @@ impl Trial {
             self.queue = if self.is_on() { others } else { 0 };
             self.begun = if self.first.is_none() { now } else { self.begun };
         }
+        if self.is_probe && self.sent == 0 && self.chunks * PART > QUEUES * others {
+            // No more than that of the trial itself tells that it is behind.
+            (self.chunks, self.is_probe) = (self.contender.chunks[1], false);
+        }
         self.sent += u32::from(self.is_on());
         self.in_flight += 1;
         if self.is_on() && is_longer && !self.is_probe {
@@ -364,10 +368,15 @@ impl Trial {
         if self.rate.is_none() {
             self.load = load;
         }
-        // Readers want much less than in the first trial: the rate is theirs. Of a probe there is never more.
-        let tells = self.is_probe || 2 * load >= self.load;
+        // With a probe, what is in flight and how long the first answer took are no fault of the way.
+        let (least, rate) = match self.is_probe {
+            true => (self.load.min(self.contender.chunks[0]), spell.bound()),
+            false => (self.load, spell.rate()),
+        };
+        // Readers want much less than in the first trial: the rate is theirs.
+        let tells = 2 * load >= least;
         if tells {
-            (self.rate, self.took) = (Some(spell.rate()), spell.busy);
+            (self.rate, self.took) = (Some(rate), spell.busy);
         }
         tells
     }

@@ -86,6 +86,8 @@ struct Simulation {
     others: usize,
     random: Random,
     turns: Option<Turns>,
+    /// Looks at half the depth that are interrupted at their first answer.
+    interruptions: u32,
 }
 
 impl Default for Simulation {
@@ -98,6 +100,7 @@ impl Default for Simulation {
             others: 0,
             random: Random(1),
             turns: None,
+            interruptions: 0,
         }
     }
 }
@@ -142,6 +145,11 @@ impl Simulation {
                 if user == 0 {
                     let (sent, answered) = (Duration::from_nanos(sent), Duration::from_secs_f64(self.now));
                     control.learn(Answered { bytes: CHUNK, sent, answered, in_flight: self.flying[0] });
+                    if self.interruptions > 0 && control.half.is_some() {
+                        control.interrupt();
+                        assert_eq!(control.depth(), control.depth);
+                        self.interruptions -= 1;
+                    }
                 }
                 self.flying[user] -= 1;
             }
@@ -208,6 +216,21 @@ fn does_not_take_its_own_queue_for_latency() {
     // Two minutes: latencies have expired many times.
     Simulation::default().run(&mut control, path, 400_000, None);
     assert!(control.depth() as f64 <= 2.6 * path.fits() + 1.0, "{}", control.depth());
+}
+
+/// Where something else takes the place of half the depth that is looked at, all of it goes on, and half is looked at later.
+#[test]
+fn interruptions_end_a_look_and_leave_the_depth() {
+    let path = Path::steady(0.01, 800e6);
+    let run = |interruptions| {
+        let (mut control, mut simulation) = (Congestion::new(256), Simulation::default());
+        simulation.run(&mut control, path, 4000, None);
+        simulation.interruptions = interruptions;
+        simulation.run(&mut control, path, 40_000, None);
+        assert_eq!(simulation.interruptions, 0);
+        (control.depth, control.patience)
+    };
+    assert_eq!(run(5), run(0));
 }
 
 /// Little to send says little about the storage.
