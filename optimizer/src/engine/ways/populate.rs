@@ -60,14 +60,14 @@ fn populate(file: &DataFile, chunk: &Range<u64>, is_new: bool) -> Result<(), Fai
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::SentFile;
     use crate::engine::ways::Way;
+    use crate::engine::{LARGE_PIECE, SentFile};
     use std::fs::File;
     use std::os::unix::fs::FileExt;
     use std::sync::Arc;
 
     const SIZE: usize = 8 << 20;
-    const PIECE: usize = 2 << 20;
+    const PIECE: usize = LARGE_PIECE as usize;
 
     /// The kernel's flags of each page of the file, or nothing where they are told to nobody (Documentation/admin-guide/mm/pagemap.rst).
     fn page_flags(file: &File) -> Option<Vec<u64>> {
