@@ -77,7 +77,7 @@ fn a_group_that_would_be_throttled_is_not() {
 }
 
 /// Three epochs of 192 MiB in a group with room for 128 MiB and for less than that of files. In the kernel's order all of it is
-/// fetched three times; what is kept makes it twice, and somewhat more where an emulated machine is behind with what it evicts.
+/// fetched three times; what is kept makes it less than twice, and somewhat more where an emulated machine is behind.
 fn is_kept_within(group: &Group) {
     let storage = SlowStorage::mount(&precache_tests::storage::lmdb(192), &["--latency=1ms", "--bandwidth=800M"]);
     let words =
@@ -87,7 +87,7 @@ fn is_kept_within(group: &Group) {
     assert!(command.status().expect("a shell").success());
     assert_eq!(group.kills(), 0);
     let bytes = storage.bytes_of("data.mdb").map(|bytes| bytes as f64 / (192 << 20) as f64);
-    assert!(bytes.is_none_or(|share| share < 2.7), "{bytes:?} of the file in {:#}", report.read().0);
+    assert!(bytes.is_none_or(|share| share < 2.4), "{bytes:?} of the file in {:#}", report.read().0);
 }
 
 /// Four epochs of every fourth record, 128 MiB, in a group with room for less. Without us each epoch brings in gaps, too, for the

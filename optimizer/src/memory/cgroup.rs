@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Of what page cache may take, at most so much is left to files that are not data files.
+const OTHERS: u64 = 8;
+
 /// One group on the way from this process to the root.
 pub struct Group {
     folder: PathBuf,
@@ -63,9 +66,10 @@ impl Group {
         &self.folder
     }
 
-    /// Bytes that page cache may take in this group: its limit without what cannot be reclaimed. `None` without a
-    /// limit.
-    pub fn room(&self) -> Option<u64> {
+    /// Bytes that the page cache of data files, of which so many are `held`, may take in this group: its limit without what
+    /// cannot be reclaimed, and without what is in use of other files, as programs and their libraries are: where those do not fit as
+    /// well, the kernel makes room, from what came first. `None` without a limit.
+    pub fn room(&self, held: u64) -> Option<u64> {
         let limit = self.limit()?;
         let used = self.number(match self.version {
             Version::One => "memory.usage_in_bytes",
@@ -76,13 +80,17 @@ impl Group {
             let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
         };
-        let (cache, shmem) = match self.version {
+        let [cache, shmem, active] = match self.version {
             // With the groups below it, as the limit has it.
-            Version::One => (field("total_cache"), field("total_shmem")),
-            Version::Two => (field("file"), field("shmem")),
-        };
-        let kept = used.saturating_sub(cache.saturating_sub(shmem));
-        Some(limit.saturating_sub(kept))
+            Version::One => ["total_cache", "total_shmem", "total_active_file"],
+            Version::Two => ["file", "shmem", "active_file"],
+        }
+        .map(field);
+        let files = cache.saturating_sub(shmem);
+        let room = limit.saturating_sub(used.saturating_sub(files));
+        // What is read once and never again does not get active, and leaves first.
+        let others = files.saturating_sub(held).min(active).min(room / OTHERS);
+        Some(room - others)
     }
 
     /// A file of the group.

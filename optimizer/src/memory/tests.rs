@@ -83,7 +83,7 @@ fn a_recorded_group_of_version_1_is_bounded() {
         let files = told("memory.stat", "total_cache ") - told("memory.stat", "total_shmem ");
         let room = (128 * MIB) - told("memory.usage_in_bytes", "") + files;
         assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
-        assert_eq!(Memory::at(root.path()).budget(), without_slack(room), "{state}");
+        assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(room), "{state}");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_recorded_group_of_version_2_is_bounded() {
         let room = (128 * MIB) - told("memory.current", "") + files;
         assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
         let expected = (without_slack(room) as f64 * share) as u64;
-        assert_eq!(Memory::at(root.path()).budget(), expected, "{state}");
+        assert_eq!(Memory::at(root.path()).budget(u64::MAX), expected, "{state}");
     }
 }
 
@@ -105,13 +105,13 @@ fn a_recorded_group_of_version_2_is_bounded() {
 fn version_1_counts_what_cannot_be_reclaimed_against_the_limit() {
     // 400 MiB are used, of which 300 are page cache of files: 412 of 512 are left for it.
     let root = machine(&ONE);
-    assert_eq!(Memory::at(root.path()).budget(), without_slack(412 * MIB));
+    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(412 * MIB));
 }
 
 #[test]
 fn version_2_takes_the_tightest_limit_on_the_way_up() {
     let root = machine(&[&TWO[..], &[TWO_STAT]].concat());
-    assert_eq!(Memory::at(root.path()).budget(), without_slack((768 - 100) * MIB));
+    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack((768 - 100) * MIB));
 }
 
 /// Who shares an optimizer: the tasks of a job, of which each has a group of its own without a limit.
@@ -149,14 +149,14 @@ fn a_container_sees_its_own_group_as_the_root() {
         ("sys/fs/cgroup/memory.current", "0\n"),
         ("sys/fs/cgroup/memory.stat", "file 0\n"),
     ]);
-    assert_eq!(Memory::at(root.path()).budget(), without_slack(100 * MIB));
+    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(100 * MIB));
 }
 
 #[test]
 fn without_limits_the_system_bounds() {
     let root = machine(&[MEMINFO]);
-    assert_eq!(Memory::at(root.path()).budget(), without_slack(20_000_000 << 10));
-    assert_eq!(Memory::at(Path::new("/nonexistent")).budget(), without_slack(u64::MAX));
+    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(20_000_000 << 10));
+    assert_eq!(Memory::at(Path::new("/nonexistent")).budget(u64::MAX), without_slack(u64::MAX));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn pressure_takes_a_share() {
         let pressure = format!("some avg10={ten} avg60=0.00 avg300=0.08 total=2205828\nfull avg10=0.00\n");
         let root = machine(&[MEMINFO, ("proc/pressure/memory", &pressure)]);
         let expected = (without_slack(20_000_000 << 10) as f64 * share) as u64;
-        assert_eq!(Memory::at(root.path()).budget(), expected, "{ten}");
+        assert_eq!(Memory::at(root.path()).budget(u64::MAX), expected, "{ten}");
     }
 }
 
@@ -174,11 +174,31 @@ fn pressure_takes_a_share() {
 fn pressure_on_others_takes_nothing() {
     const WAITING: &str = "some avg10=55.40 avg60=0.00 avg300=0.08 total=2205828\n";
     let root = machine(&[&ONE[..], &[("proc/pressure/memory", WAITING)]].concat());
-    assert_eq!(Memory::at(root.path()).budget(), without_slack(412 * MIB));
+    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(412 * MIB));
     // As the kernel has it, those of the groups below the limit are in it.
     let own = ("sys/fs/cgroup/user.slice/memory.pressure", WAITING);
     let root = machine(&[&TWO[..], &[TWO_STAT, own]].concat());
-    assert_eq!(Memory::at(root.path()).budget(), without_slack((768 - 100) * MIB) / 2);
+    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack((768 - 100) * MIB) / 2);
+}
+
+/// What is not held of the data files is in use by programs as far as it is active, and takes an eighth at most.
+#[test]
+fn what_programs_have_in_use_takes_its_room() {
+    let [whole, alone] = [(&ONE, ONE[4].0, "total_"), (&ONE, ONE[4].0, "")].map(|(one, path, prefix)| {
+        let stat = format!("{}{prefix}active_file {}\n", ONE[4].1, 50 * MIB);
+        machine(&[&one[..], &[(path, &stat)]].concat())
+    });
+    let room = |root: &TempDir, held| Memory::at(root.path()).budget(held * MIB);
+    // 300 MiB of files, 50 of them active in this group and those below it.
+    assert_eq!(
+        [300, 290, 250, 0].map(|held| room(&whole, held)),
+        [412, 402, 362, 362].map(|mib| without_slack(mib * MIB))
+    );
+    assert_eq!(room(&alone, 0), without_slack(412 * MIB), "what is below counts as well");
+    let stat = TWO_STAT.1.to_owned() + "inactive_file 10485760\nactive_file 199229440\n";
+    let root = machine(&[&TWO[..], &[(TWO_STAT.0, &stat)]].concat());
+    assert_eq!(room(&root, 195), without_slack((668 - 5) * MIB));
+    assert_eq!(room(&root, 0), without_slack(668 * MIB - 668 * MIB / 8));
 }
 
 /// The limit is read anew each time.
@@ -186,8 +206,8 @@ fn pressure_on_others_takes_nothing() {
 fn a_limit_that_changes_is_followed() {
     let root = machine(&ONE);
     let memory = Memory::at(root.path());
-    let before = memory.budget();
+    let before = memory.budget(u64::MAX);
     fs::write(root.path().join(ONE[2].0), "268435456\n").unwrap();
-    assert_eq!(memory.budget(), without_slack(156 * MIB));
-    assert!(memory.budget() < before);
+    assert_eq!(memory.budget(u64::MAX), without_slack(156 * MIB));
+    assert!(memory.budget(u64::MAX) < before);
 }

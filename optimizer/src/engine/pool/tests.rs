@@ -101,3 +101,36 @@ fn large_pieces_and_other_requests_are_counted_apart() {
     assert!((0..before).all(|_| state.has_work() && state.lanes.next(None).is_some()) && !state.has_work());
     state.lanes.forget(|_| true);
 }
+
+/// How long requests take that try an engine beside the one in use says nothing of how many of that one's bring bandwidth.
+#[test]
+fn what_is_tried_beside_tells_nothing_of_the_depth() {
+    const SIZE: u64 = 256 << 20;
+    let file = tempfile::tempfile_in("/var/tmp").unwrap();
+    file.set_len(SIZE).unwrap();
+    let file = Arc::new(DataFile::new(SentFile::new(file), None, None, &Arc::default()).unwrap());
+    // What is left has chunks of one kind.
+    (0..1000).for_each(|_| file.filling.miss(Way::Populate, true, Duration::ZERO));
+    let pool = Pool::default();
+    let _seat = pool.join(Wish { session: 1, jobs: None, max_inflight: Some(32) });
+    pool.inner.lock().lanes.append((1, 1, 1), &file, &Arc::default(), [0..SIZE / 2, SIZE / 2..SIZE].into());
+    let heard = |congestion: &Congestion| format!("{congestion:?}");
+    let mut interrupted = Congestion::new(32);
+    interrupted.interrupt();
+    let nothing = heard(&interrupted);
+    let (mut beside, mut others) = (0, 0);
+    loop {
+        let Some(mut job) = pool.inner.lock().lanes.next(None) else { break };
+        job.lacking = vec![job.chunk.clone()];
+        let mut flight =
+            Flight { inner: &pool.inner, file: &file, way: job.way, flying: vec![], left: vec![], waits: 0 };
+        flight.send(job);
+        let flying = flight.flying.pop().expect("it was sent");
+        let is_beside = flying.is_beside;
+        pool.inner.lock().congestion = Congestion::new(32);
+        flight.finish(flying, true, Ok(flight.way));
+        assert_eq!(heard(&pool.inner.lock().congestion) == nothing, is_beside);
+        *if is_beside { &mut beside } else { &mut others } += 1;
+    }
+    assert!(beside > 0 && others > 0, "{beside} beside {others} others");
+}
