@@ -31,6 +31,7 @@ impl Claim {
     /// Holds somewhat more than so many bytes: at most a quarter of what is free and half of what the memory cgroup has room
     /// for, so that nobody finds memory scarce.
     pub fn hold(bytes: u64) -> io::Result<Self> {
+        // Nothing is known of data files here: programs keep what they use.
         let most = (free()? / 4).min(Memory::here().budget(0) / 2);
         let pieces = (bytes / 4 * 5).min(most) as usize / PIECE;
         let held = (0..pieces).map(|_| piece()).collect::<io::Result<Vec<_>>>()?;

@@ -17,6 +17,8 @@ pub struct Held {
     pub(super) bytes: AtomicU64,
     pub(super) crowding: AtomicU64,
     pub(super) size: AtomicU64,
+    /// Bytes that were fetched and not dropped, of all files that are remembered.
+    pub(super) remembered: AtomicU64,
     /// Bytes that have left so far.
     pub(super) left: AtomicU64,
     /// Bytes beyond which fetching waits; 0: it never does.
@@ -35,6 +37,11 @@ impl Held {
     /// these in themselves, or somebody did before.
     pub fn crowding(&self) -> u64 {
         self.crowding.load(Relaxed)
+    }
+
+    /// Bytes of page cache that are known to be of data files, also of those that nobody has mapped any more.
+    pub fn known(&self) -> u64 {
+        self.remembered.load(Relaxed).saturating_add(self.crowding())
     }
 
     /// Bytes of the files.

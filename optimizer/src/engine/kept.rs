@@ -109,6 +109,7 @@ impl Kept {
         let state = &mut *self.parts();
         let added = state.parts.add(part);
         state.count(|held| _ = held.bytes.fetch_add(added, Relaxed));
+        self.all.upgrade().iter().for_each(|held| _ = held.remembered.fetch_add(added, Relaxed));
     }
 
     /// The kernel has evicted so many bytes of the stretch at `start`, and so many are cached there that were not fetched here.
@@ -148,6 +149,7 @@ impl Kept {
             held.bytes.fetch_sub(removed, Relaxed);
             held.left.fetch_add(removed, Relaxed);
         });
+        self.all.upgrade().iter().for_each(|held| _ = held.remembered.fetch_sub(removed, Relaxed));
         removed
     }
 }
@@ -156,6 +158,7 @@ impl Drop for Kept {
     fn drop(&mut self) {
         let parts = self.parts();
         parts.count(|held| parts.leave(held));
+        self.all.upgrade().iter().for_each(|held| _ = held.remembered.fetch_sub(parts.parts.bytes(), Relaxed));
     }
 }
 
@@ -206,9 +209,13 @@ mod tests {
         kept.remove(&(0..10));
         assert!(held.bytes() == 0 && !kept.is_open());
         kept.open();
-        assert_eq!(held.bytes(), 190);
+        assert_eq!((held.bytes(), held.known()), (190, 190));
+        kept.note_evicted(0, 10, 10);
+        assert_eq!((held.bytes(), held.known()), (190, 200));
+        kept.close();
+        assert_eq!((held.bytes(), held.known()), (0, 190), "no room, and no other file's");
         drop(kept);
-        assert_eq!(held.bytes(), 0);
+        assert_eq!((held.bytes(), held.known()), (0, 0));
     }
 
     /// What others brought in takes room as far as fetched bytes have been evicted for it, and less of it once nothing is any more.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Of what page cache may take, at most so much is left to files that are not data files.
+/// Of what page cache may take, at most one part of so many is left to files that are not data files.
 const OTHERS: u64 = 8;
 
 /// One group on the way from this process to the root.
@@ -66,10 +66,10 @@ impl Group {
         &self.folder
     }
 
-    /// Bytes that the page cache of data files, of which so many are `held`, may take in this group: its limit without what
-    /// cannot be reclaimed, and without what is in use of other files, as programs and their libraries are: where those do not fit as
-    /// well, the kernel makes room, from what came first. `None` without a limit.
-    pub fn room(&self, held: u64) -> Option<u64> {
+    /// Bytes that the page cache of data files may take in this group: its limit without what cannot be reclaimed, and without
+    /// active pages of other files, up to an eighth. Programs and their libraries are such: where they do not fit as well, the kernel
+    /// makes room, from what came first. Of the page cache so many bytes are `known` to be of data files. `None` without a limit.
+    pub fn room(&self, known: u64) -> Option<u64> {
         let limit = self.limit()?;
         let used = self.number(match self.version {
             Version::One => "memory.usage_in_bytes",
@@ -88,8 +88,8 @@ impl Group {
         .map(field);
         let files = cache.saturating_sub(shmem);
         let room = limit.saturating_sub(used.saturating_sub(files));
-        // What is read once and never again does not get active, and leaves first.
-        let others = files.saturating_sub(held).min(active).min(room / OTHERS);
+        // What is written or read once does not get active, and leaves first; what a fault brings in may be at once.
+        let others = files.saturating_sub(known).min(active).min(room / OTHERS);
         Some(room - others)
     }
 

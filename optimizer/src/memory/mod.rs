@@ -33,10 +33,10 @@ impl Memory {
         Self { root: root.to_owned(), groups, unseen }
     }
 
-    /// Bytes of page cache that the data files may take now, what is `held` of them included. Without limits that can be read,
+    /// Bytes of page cache that the data files may take now, the `known` ones included. Without limits that can be read,
     /// nothing is bounded here, and the kernel decides as it does for plain programs.
-    pub fn budget(&self, held: u64) -> u64 {
-        let group = self.groups.iter().filter_map(|group| group.room(held)).min().unwrap_or(u64::MAX);
+    pub fn budget(&self, known: u64) -> u64 {
+        let group = self.groups.iter().filter_map(|group| group.room(known)).min().unwrap_or(u64::MAX);
         let system = self.available().unwrap_or(u64::MAX);
         let least = group.min(system);
         let calm = least - least / SLACK;

@@ -84,6 +84,9 @@ fn a_recorded_group_of_version_1_is_bounded() {
         let room = (128 * MIB) - told("memory.usage_in_bytes", "") + files;
         assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
         assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(room), "{state}");
+        let active = told("memory.stat", "total_active_file ");
+        assert!(active > 0 && active < room / 8);
+        assert_eq!(Memory::at(root.path()).budget(0), without_slack(room - active), "{state}");
     }
 }
 
@@ -98,6 +101,10 @@ fn a_recorded_group_of_version_2_is_bounded() {
         assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
         let expected = (without_slack(room) as f64 * share) as u64;
         assert_eq!(Memory::at(root.path()).budget(u64::MAX), expected, "{state}");
+        let active = told("memory.stat", "active_file ").min(room / 8);
+        assert!(active > 0);
+        let expected = (without_slack(room - active) as f64 * share) as u64;
+        assert_eq!(Memory::at(root.path()).budget(0), expected, "{state}");
     }
 }
 
@@ -181,17 +188,17 @@ fn pressure_on_others_takes_nothing() {
     assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack((768 - 100) * MIB) / 2);
 }
 
-/// What is not held of the data files is in use by programs as far as it is active, and takes an eighth at most.
+/// What is not known to be of data files is in use by programs as far as it is active, and takes an eighth at most.
 #[test]
 fn what_programs_have_in_use_takes_its_room() {
     let [whole, alone] = [(&ONE, ONE[4].0, "total_"), (&ONE, ONE[4].0, "")].map(|(one, path, prefix)| {
         let stat = format!("{}{prefix}active_file {}\n", ONE[4].1, 50 * MIB);
         machine(&[&one[..], &[(path, &stat)]].concat())
     });
-    let room = |root: &TempDir, held| Memory::at(root.path()).budget(held * MIB);
+    let room = |root: &TempDir, known| Memory::at(root.path()).budget(known * MIB);
     // 300 MiB of files, 50 of them active in this group and those below it.
     assert_eq!(
-        [300, 290, 250, 0].map(|held| room(&whole, held)),
+        [300, 290, 250, 0].map(|known| room(&whole, known)),
         [412, 402, 362, 362].map(|mib| without_slack(mib * MIB))
     );
     assert_eq!(room(&alone, 0), without_slack(412 * MIB), "what is below counts as well");

@@ -102,7 +102,7 @@ impl Files {
         match known {
             Some((when, bytes)) if when.elapsed() < FRESH => bytes,
             _ => {
-                let bytes = self.memory.budget(self.held.bytes());
+                let bytes = self.memory.budget(self.held.known());
                 // As long as what is to leave leaves in time nothing comes near.
                 self.held.set_bound((self.held.size() > bytes).then_some(bytes.saturating_add(bytes / BEYOND)));
                 *lock(&self.budget) = Some((Instant::now(), bytes));

@@ -115,9 +115,16 @@ fn what_is_tried_beside_tells_nothing_of_the_depth() {
     let _seat = pool.join(Wish { session: 1, jobs: None, max_inflight: Some(32) });
     pool.inner.lock().lanes.append((1, 1, 1), &file, &Arc::default(), [0..SIZE / 2, SIZE / 2..SIZE].into());
     let heard = |congestion: &Congestion| format!("{congestion:?}");
-    let mut interrupted = Congestion::new(32);
+    // What a round has heard is forgotten.
+    let begun = || {
+        let mut begun = Congestion::new(32);
+        begun.starve();
+        begun
+    };
+    let mut interrupted = begun();
     interrupted.interrupt();
     let nothing = heard(&interrupted);
+    assert_ne!(nothing, heard(&begun()));
     let (mut beside, mut others) = (0, 0);
     loop {
         let Some(mut job) = pool.inner.lock().lanes.next(None) else { break };
@@ -127,9 +134,11 @@ fn what_is_tried_beside_tells_nothing_of_the_depth() {
         flight.send(job);
         let flying = flight.flying.pop().expect("it was sent");
         let is_beside = flying.is_beside;
-        pool.inner.lock().congestion = Congestion::new(32);
-        flight.finish(flying, true, Ok(flight.way));
-        assert_eq!(heard(&pool.inner.lock().congestion) == nothing, is_beside);
+        pool.inner.lock().congestion = begun();
+        let shows_rate = flying.job.shows_rate();
+        flight.finish(flying, shows_rate, Ok(flight.way));
+        let heard = heard(&pool.inner.lock().congestion);
+        assert_eq!(heard == nothing, is_beside, "{heard} after {:?}", flight.way);
         *if is_beside { &mut beside } else { &mut others } += 1;
     }
     assert!(beside > 0 && others > 0, "{beside} beside {others} others");
