@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use memmap2::{Advice, MmapMut, MmapOptions};
 use nix::sys::sysinfo::sysinfo;
-use precache::memory::Memory;
+use precache::memory::{DataPages, Memory};
 
 /// Let go of at a time.
 const PIECE: usize = 128 << 20;
@@ -32,7 +32,7 @@ impl Claim {
     /// for, so that nobody finds memory scarce.
     pub fn hold(bytes: u64) -> io::Result<Self> {
         // Nothing is known of data files here: programs keep what they use.
-        let most = (free()? / 4).min(Memory::here().budget(0) / 2);
+        let most = (free()? / 4).min(Memory::here().budget(DataPages::default()) / 2);
         let pieces = (bytes / 4 * 5).min(most) as usize / PIECE;
         let held = (0..pieces).map(|_| piece()).collect::<io::Result<Vec<_>>>()?;
         let (is_over, before) = (Arc::new(AtomicBool::new(false)), free()?);

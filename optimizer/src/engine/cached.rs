@@ -1,11 +1,13 @@
 //! What is cached of a data file: who is asked, what the kernel has evicted, and what is dropped.
 
 use super::file::{Account, DataFile};
+use super::held::Held;
 use super::residency::{Residency, has_to_read};
 use super::witness::Witness;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use std::fs::File;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// Bytes that are looked at in a millisecond or so.
@@ -23,8 +25,8 @@ pub(super) struct Cached {
 
 impl Cached {
     /// Of a file whose cached pages this tells.
-    pub fn new(residency: Residency) -> Self {
-        Self { witness: (!residency.counts()).then(Witness::default), ..Self::default() }
+    pub fn new(residency: Residency, held: &Arc<Held>) -> Self {
+        Self { witness: (!residency.counts()).then(|| Witness::new(held)), ..Self::default() }
     }
 }
 

@@ -136,7 +136,7 @@ impl DataFile {
             None => Arc::new(FileRecord::of(&file, engine, held)?),
         };
         record.kept.open();
-        let opened = Self { cached: Cached::new(record.residency), record, file, mapping: OnceLock::new() };
+        let opened = Self { cached: Cached::new(record.residency, held), record, file, mapping: OnceLock::new() };
         // What nobody read meanwhile may have left.
         opened.reconcile(0..u64::MAX);
         Ok(opened)

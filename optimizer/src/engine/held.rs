@@ -19,6 +19,8 @@ pub struct Held {
     pub(super) size: AtomicU64,
     /// Bytes that were fetched and not dropped, of all files that are remembered.
     pub(super) remembered: AtomicU64,
+    /// Bytes of these that are mapped here, too ([`super::witness`]).
+    pub(super) witnessed: AtomicU64,
     /// Bytes that have left so far.
     pub(super) left: AtomicU64,
     /// Bytes beyond which fetching waits; 0: it never does.
@@ -42,6 +44,11 @@ impl Held {
     /// Bytes of page cache that are known to be of data files, also of those that nobody has mapped any more.
     pub fn known(&self) -> u64 {
         self.remembered.load(Relaxed).saturating_add(self.crowding())
+    }
+
+    /// Bytes of these that are mapped by this process.
+    pub fn witnessed(&self) -> u64 {
+        self.witnessed.load(Relaxed)
     }
 
     /// Bytes of the files.

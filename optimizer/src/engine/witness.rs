@@ -10,6 +10,7 @@
 //! before. Page tables go with their mapping alone: the file is mapped in stretches, as long as something of them is cached.
 
 use super::counting;
+use super::held::Held;
 use super::ranges::Ranges;
 use memmap2::{MmapOptions, MmapRaw};
 use precache_contract::PAGE;
@@ -17,8 +18,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 
 /// `/proc/self/pagemap`, a word for each page of the address space; `None` where it cannot be opened.
 static PAGE_MAP: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/self/pagemap").ok());
@@ -37,6 +38,8 @@ const STRETCH: u64 = 256 << 20;
 pub struct Witness {
     is_watching: AtomicBool,
     seen: Mutex<Seen>,
+    /// What has been seen counts there.
+    held: Weak<Held>,
 }
 
 #[derive(Default)]
@@ -48,6 +51,14 @@ struct Seen {
 }
 
 impl Witness {
+    pub fn new(held: &Arc<Held>) -> Self {
+        Self { is_watching: AtomicBool::default(), seen: Mutex::default(), held: Arc::downgrade(held) }
+    }
+
+    fn count_in(&self, change: impl Fn(&AtomicU64) -> u64) {
+        self.held.upgrade().iter().for_each(|held| _ = change(&held.witnessed));
+    }
+
     /// From now on what is read is seen.
     pub fn begin(&self) {
         self.is_watching.store(true, Relaxed);
@@ -70,7 +81,8 @@ impl Witness {
             // All of the stretch may have been let go of meanwhile.
             let is_current = seen.mappings.get(&(part.start / STRETCH)).is_some_and(|now| Arc::ptr_eq(now, &mapping));
             if is_mapped && is_current {
-                seen.parts.add(part);
+                let added = seen.parts.add(part);
+                self.count_in(|bytes| bytes.fetch_add(added, Relaxed));
             } else {
                 advise(&mapping, &part, libc::MADV_DONTNEED);
             }
@@ -90,8 +102,9 @@ impl Witness {
     /// Nothing of the part is mapped here any more. Whether anything was.
     pub fn let_go(&self, part: &Range<u64>) -> bool {
         let mut seen = self.seen();
-        let was_seen = seen.parts.remove(part) > 0;
-        if was_seen {
+        let removed = seen.parts.remove(part);
+        if removed > 0 {
+            self.count_in(|bytes| bytes.fetch_sub(removed, Relaxed));
             for part in in_stretches(part) {
                 let number = part.start / STRETCH;
                 if seen.parts.within(&(number * STRETCH..(number + 1) * STRETCH)).is_empty() {
@@ -101,7 +114,7 @@ impl Witness {
                 }
             }
         }
-        was_seen
+        removed > 0
     }
 
     /// Whether all of it has been seen and is cached still.
@@ -127,6 +140,13 @@ impl Witness {
         let parts = seen.parts.within(range).into_iter();
         let count = |part: Range<u64>| count_mapped(seen.mappings.get(&(part.start / STRETCH))?, &part);
         parts.flat_map(|part| in_stretches(&part)).filter_map(count).sum()
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let seen = self.seen().parts.bytes();
+        self.count_in(|bytes| bytes.fetch_sub(seen, Relaxed));
     }
 }
 
@@ -185,6 +205,20 @@ mod tests {
         file.write_all(&vec![1; SIZE as usize]).unwrap();
         file.sync_all().unwrap();
         file
+    }
+
+    /// What is seen counts as long as it is mapped.
+    #[test]
+    fn what_is_seen_counts() {
+        let (file, held) = (file(), Arc::new(Held::default()));
+        let witness = Witness::new(&held);
+        witness.begin();
+        (0..2).for_each(|_| witness.see(&file, SIZE, &(0..SIZE / 2)));
+        assert_eq!(held.witnessed(), SIZE / 2);
+        (0..2).for_each(|_| _ = witness.let_go(&(0..SIZE / 4)));
+        assert_eq!(held.witnessed(), SIZE / 4);
+        drop(witness);
+        assert_eq!(held.witnessed(), 0);
     }
 
     /// Before it begins, it sees nothing.

@@ -1,5 +1,6 @@
 //! Memory cgroups, of version 1 and 2 (cgroups(7); Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst).
 
+use super::DataPages;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -67,9 +68,9 @@ impl Group {
     }
 
     /// Bytes that the page cache of data files may take in this group: its limit without what cannot be reclaimed, and without
-    /// active pages of other files, up to an eighth. Programs and their libraries are such: where they do not fit as well, the kernel
-    /// makes room, from what came first. Of the page cache so many bytes are `known` to be of data files. `None` without a limit.
-    pub fn room(&self, known: u64) -> Option<u64> {
+    /// active pages of other files that are mapped, up to an eighth. Programs and their libraries are such: where they do not fit as
+    /// well, the kernel makes room, from what came first. `None` without a limit.
+    pub fn room(&self, data: DataPages) -> Option<u64> {
         let limit = self.limit()?;
         let used = self.number(match self.version {
             Version::One => "memory.usage_in_bytes",
@@ -80,16 +81,18 @@ impl Group {
             let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
         };
-        let [cache, shmem, active] = match self.version {
+        let [cache, shmem, active, mapped] = match self.version {
             // With the groups below it, as the limit has it.
-            Version::One => ["total_cache", "total_shmem", "total_active_file"],
-            Version::Two => ["file", "shmem", "active_file"],
+            Version::One => ["total_cache", "total_shmem", "total_active_file", "total_mapped_file"],
+            Version::Two => ["file", "shmem", "active_file", "file_mapped"],
         }
         .map(field);
         let files = cache.saturating_sub(shmem);
         let room = limit.saturating_sub(used.saturating_sub(files));
-        // What is written or read once does not get active, and leaves first; what a fault brings in may be at once.
-        let others = files.saturating_sub(known).min(active).min(room / OTHERS);
+        // What is written or read once does not get active, and leaves first; what a fault brings in may be at once. What it brings
+        // in beside, of data that nobody comes to, is not mapped for long, if ever.
+        let mapped = mapped.saturating_sub(data.mapped).min(active);
+        let others = files.saturating_sub(data.cached).min(mapped).min(room / OTHERS);
         Some(room - others)
     }
 

@@ -12,6 +12,14 @@ use std::path::{Path, PathBuf};
 /// Left free of what is available: the kernel keeps pages in batches for each CPU, and reclaims before it is full.
 const SLACK: u64 = 32;
 
+/// The page cache that is known to be of data files, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DataPages {
+    pub cached: u64,
+    /// What of it is known to be mapped by a process.
+    pub mapped: u64,
+}
+
 /// Where limits are told.
 pub struct Memory {
     root: PathBuf,
@@ -33,10 +41,10 @@ impl Memory {
         Self { root: root.to_owned(), groups, unseen }
     }
 
-    /// Bytes of page cache that the data files may take now, the `known` ones included. Without limits that can be read,
+    /// Bytes of page cache that the data files may take now, those of `data` included. Without limits that can be read,
     /// nothing is bounded here, and the kernel decides as it does for plain programs.
-    pub fn budget(&self, known: u64) -> u64 {
-        let group = self.groups.iter().filter_map(|group| group.room(known)).min().unwrap_or(u64::MAX);
+    pub fn budget(&self, data: DataPages) -> u64 {
+        let group = self.groups.iter().filter_map(|group| group.room(data)).min().unwrap_or(u64::MAX);
         let system = self.available().unwrap_or(u64::MAX);
         let least = group.min(system);
         let calm = least - least / SLACK;

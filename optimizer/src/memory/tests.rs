@@ -6,6 +6,10 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
+/// All that is cached, and nothing of it.
+const ALL: DataPages = DataPages { cached: u64::MAX, mapped: 0 };
+const NONE: DataPages = DataPages { cached: 0, mapped: 0 };
+
 /// A machine with these files.
 fn machine(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -83,10 +87,10 @@ fn a_recorded_group_of_version_1_is_bounded() {
         let files = told("memory.stat", "total_cache ") - told("memory.stat", "total_shmem ");
         let room = (128 * MIB) - told("memory.usage_in_bytes", "") + files;
         assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
-        assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(room), "{state}");
-        let active = told("memory.stat", "total_active_file ");
-        assert!(active > 0 && active < room / 8);
-        assert_eq!(Memory::at(root.path()).budget(0), without_slack(room - active), "{state}");
+        assert_eq!(Memory::at(root.path()).budget(ALL), without_slack(room), "{state}");
+        let in_use = told("memory.stat", "total_active_file ").min(told("memory.stat", "total_mapped_file "));
+        assert!(in_use < room / 8);
+        assert_eq!(Memory::at(root.path()).budget(NONE), without_slack(room - in_use), "{state}");
     }
 }
 
@@ -100,11 +104,11 @@ fn a_recorded_group_of_version_2_is_bounded() {
         let room = (128 * MIB) - told("memory.current", "") + files;
         assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
         let expected = (without_slack(room) as f64 * share) as u64;
-        assert_eq!(Memory::at(root.path()).budget(u64::MAX), expected, "{state}");
-        let active = told("memory.stat", "active_file ").min(room / 8);
-        assert!(active > 0);
-        let expected = (without_slack(room - active) as f64 * share) as u64;
-        assert_eq!(Memory::at(root.path()).budget(0), expected, "{state}");
+        assert_eq!(Memory::at(root.path()).budget(ALL), expected, "{state}");
+        let in_use = told("memory.stat", "active_file ").min(told("memory.stat", "file_mapped ")).min(room / 8);
+        assert!(in_use > 0);
+        let expected = (without_slack(room - in_use) as f64 * share) as u64;
+        assert_eq!(Memory::at(root.path()).budget(NONE), expected, "{state}");
     }
 }
 
@@ -112,13 +116,13 @@ fn a_recorded_group_of_version_2_is_bounded() {
 fn version_1_counts_what_cannot_be_reclaimed_against_the_limit() {
     // 400 MiB are used, of which 300 are page cache of files: 412 of 512 are left for it.
     let root = machine(&ONE);
-    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(412 * MIB));
+    assert_eq!(Memory::at(root.path()).budget(ALL), without_slack(412 * MIB));
 }
 
 #[test]
 fn version_2_takes_the_tightest_limit_on_the_way_up() {
     let root = machine(&[&TWO[..], &[TWO_STAT]].concat());
-    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack((768 - 100) * MIB));
+    assert_eq!(Memory::at(root.path()).budget(ALL), without_slack((768 - 100) * MIB));
 }
 
 /// Who shares an optimizer: the tasks of a job, of which each has a group of its own without a limit.
@@ -156,14 +160,14 @@ fn a_container_sees_its_own_group_as_the_root() {
         ("sys/fs/cgroup/memory.current", "0\n"),
         ("sys/fs/cgroup/memory.stat", "file 0\n"),
     ]);
-    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(100 * MIB));
+    assert_eq!(Memory::at(root.path()).budget(ALL), without_slack(100 * MIB));
 }
 
 #[test]
 fn without_limits_the_system_bounds() {
     let root = machine(&[MEMINFO]);
-    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(20_000_000 << 10));
-    assert_eq!(Memory::at(Path::new("/nonexistent")).budget(u64::MAX), without_slack(u64::MAX));
+    assert_eq!(Memory::at(root.path()).budget(ALL), without_slack(20_000_000 << 10));
+    assert_eq!(Memory::at(Path::new("/nonexistent")).budget(ALL), without_slack(u64::MAX));
 }
 
 #[test]
@@ -172,7 +176,7 @@ fn pressure_takes_a_share() {
         let pressure = format!("some avg10={ten} avg60=0.00 avg300=0.08 total=2205828\nfull avg10=0.00\n");
         let root = machine(&[MEMINFO, ("proc/pressure/memory", &pressure)]);
         let expected = (without_slack(20_000_000 << 10) as f64 * share) as u64;
-        assert_eq!(Memory::at(root.path()).budget(u64::MAX), expected, "{ten}");
+        assert_eq!(Memory::at(root.path()).budget(ALL), expected, "{ten}");
     }
 }
 
@@ -181,31 +185,39 @@ fn pressure_takes_a_share() {
 fn pressure_on_others_takes_nothing() {
     const WAITING: &str = "some avg10=55.40 avg60=0.00 avg300=0.08 total=2205828\n";
     let root = machine(&[&ONE[..], &[("proc/pressure/memory", WAITING)]].concat());
-    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack(412 * MIB));
+    assert_eq!(Memory::at(root.path()).budget(ALL), without_slack(412 * MIB));
     // As the kernel has it, those of the groups below the limit are in it.
     let own = ("sys/fs/cgroup/user.slice/memory.pressure", WAITING);
     let root = machine(&[&TWO[..], &[TWO_STAT, own]].concat());
-    assert_eq!(Memory::at(root.path()).budget(u64::MAX), without_slack((768 - 100) * MIB) / 2);
+    assert_eq!(Memory::at(root.path()).budget(ALL), without_slack((768 - 100) * MIB) / 2);
 }
 
-/// What is not known to be of data files is in use by programs as far as it is active, and takes an eighth at most.
+/// What is not known to be of data files is in use by programs as far as it is active and mapped, and takes an eighth at most.
 #[test]
 fn what_programs_have_in_use_takes_its_room() {
-    let [whole, alone] = [(&ONE, ONE[4].0, "total_"), (&ONE, ONE[4].0, "")].map(|(one, path, prefix)| {
-        let stat = format!("{}{prefix}active_file {}\n", ONE[4].1, 50 * MIB);
-        machine(&[&one[..], &[(path, &stat)]].concat())
-    });
-    let room = |root: &TempDir, known| Memory::at(root.path()).budget(known * MIB);
-    // 300 MiB of files, 50 of them active in this group and those below it.
-    assert_eq!(
-        [300, 290, 250, 0].map(|known| room(&whole, known)),
-        [412, 402, 362, 362].map(|mib| without_slack(mib * MIB))
-    );
-    assert_eq!(room(&alone, 0), without_slack(412 * MIB), "what is below counts as well");
-    let stat = TWO_STAT.1.to_owned() + "inactive_file 10485760\nactive_file 199229440\n";
+    let group = |prefix, active, mapped| {
+        let [active, mapped] = [active, mapped].map(|mib| mib * MIB);
+        let stat = format!("{}{prefix}active_file {active}\n{prefix}mapped_file {mapped}\n", ONE[4].1);
+        machine(&[&ONE[..], &[(ONE[4].0, &stat)]].concat())
+    };
+    let room = |root: &TempDir, cached, mapped| {
+        Memory::at(root.path()).budget(DataPages { cached: cached * MIB, mapped: mapped * MIB })
+    };
+    let is = |mib| without_slack(mib * MIB);
+    // Of 300 MiB of files.
+    for (active, mapped) in [(50, 250), (250, 50)] {
+        let root = group("total_", active, mapped);
+        let rooms = [300, 290, 250, 0].map(|cached| room(&root, cached, 0));
+        assert_eq!(rooms, [412, 402, 362, 362].map(is), "{active} active, {mapped} mapped");
+    }
+    let root = group("total_", 290, 280);
+    let rooms = [280, 270, 240, 300].map(|mapped| room(&root, 250, mapped));
+    assert_eq!(rooms, [412, 402, 372, 412].map(is), "what is known to be mapped is no program's");
+    assert_eq!(room(&group("", 50, 50), 0, 0), is(412), "what is below counts as well");
+    let stat = TWO_STAT.1.to_owned() + "inactive_file 10485760\nactive_file 199229440\nfile_mapped 199229440\n";
     let root = machine(&[&TWO[..], &[(TWO_STAT.0, &stat)]].concat());
-    assert_eq!(room(&root, 195), without_slack((668 - 5) * MIB));
-    assert_eq!(room(&root, 0), without_slack(668 * MIB - 668 * MIB / 8));
+    assert_eq!(room(&root, 195, 0), is(668 - 5));
+    assert_eq!(room(&root, 0, 0), without_slack(668 * MIB - 668 * MIB / 8));
 }
 
 /// The limit is read anew each time.
@@ -213,8 +225,8 @@ fn what_programs_have_in_use_takes_its_room() {
 fn a_limit_that_changes_is_followed() {
     let root = machine(&ONE);
     let memory = Memory::at(root.path());
-    let before = memory.budget(u64::MAX);
+    let before = memory.budget(ALL);
     fs::write(root.path().join(ONE[2].0), "268435456\n").unwrap();
-    assert_eq!(memory.budget(u64::MAX), without_slack(156 * MIB));
-    assert!(memory.budget(u64::MAX) < before);
+    assert_eq!(memory.budget(ALL), without_slack(156 * MIB));
+    assert!(memory.budget(ALL) < before);
 }

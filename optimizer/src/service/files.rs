@@ -4,7 +4,7 @@ use super::promises::Promises;
 use super::sweeper::Sweeper;
 use super::worker::lock;
 use crate::engine::{DataFile, FileRecord, Held, Identity, Pool, SentFile, Way, mount_number};
-use crate::memory::Memory;
+use crate::memory::{DataPages, Memory};
 use crate::policy::retention::{AtWork, Holder};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::collections::HashMap;
@@ -102,7 +102,8 @@ impl Files {
         match known {
             Some((when, bytes)) if when.elapsed() < FRESH => bytes,
             _ => {
-                let bytes = self.memory.budget(self.held.known());
+                let data = DataPages { cached: self.held.known(), mapped: self.held.witnessed() };
+                let bytes = self.memory.budget(data);
                 // As long as what is to leave leaves in time nothing comes near.
                 self.held.set_bound((self.held.size() > bytes).then_some(bytes.saturating_add(bytes / BEYOND)));
                 *lock(&self.budget) = Some((Instant::now(), bytes));
