@@ -102,9 +102,9 @@ impl DataFile {
         let start = self.reconciled.fetch_add(STRETCH, Relaxed) % self.size.next_multiple_of(STRETCH).max(STRETCH);
         let stretch = start..start + STRETCH;
         let evicted = self.reconcile(stretch.clone());
-        if let Some(cached) = self.residency.count_for_little(&self.file, &stretch) {
-            self.kept.note_evicted(start, evicted, cached.saturating_sub(self.kept.bytes_within(&stretch)));
-        }
+        let cached = self.residency.count_for_little(&self.file, &stretch);
+        let others = cached.map_or(0, |cached| cached.saturating_sub(self.kept.bytes_within(&stretch)));
+        self.kept.note_evicted(start, evicted, others);
         self.cached.has_missed.fetch_or(evicted > 0, Relaxed);
         self.cached.is_looking.store(false, Relaxed);
     }

@@ -16,6 +16,7 @@ pub(super) const LONGEST: Duration = Duration::from_millis(200);
 pub struct Held {
     pub(super) bytes: AtomicU64,
     pub(super) crowding: AtomicU64,
+    pub(super) displaced: AtomicU64,
     pub(super) size: AtomicU64,
     /// Bytes that were fetched and not dropped, of all files that are remembered.
     pub(super) remembered: AtomicU64,
@@ -39,6 +40,11 @@ impl Held {
     /// these in themselves, or somebody did before.
     pub fn crowding(&self) -> u64 {
         self.crowding.load(Relaxed)
+    }
+
+    /// Bytes of them that the kernel has evicted lately beside those.
+    pub fn displaced(&self) -> u64 {
+        self.displaced.load(Relaxed)
     }
 
     /// Bytes of page cache that are known to be of data files, also of those that nobody has mapped any more.

@@ -34,13 +34,20 @@ impl Parts {
     fn enter(&self, held: &Held) {
         held.bytes.fetch_add(self.parts.bytes(), Relaxed);
         held.crowding.fetch_add(self.crowding, Relaxed);
+        held.displaced.fetch_add(self.displaced(), Relaxed);
         held.size.fetch_add(self.size, Relaxed);
     }
 
     fn leave(&self, held: &Held) {
         held.bytes.fetch_sub(self.parts.bytes(), Relaxed);
         held.crowding.fetch_sub(self.crowding, Relaxed);
+        held.displaced.fetch_sub(self.displaced(), Relaxed);
         held.size.fetch_sub(self.size, Relaxed);
+    }
+
+    /// Bytes that the kernel has evicted, for which nothing of the file's own took the place.
+    fn displaced(&self) -> u64 {
+        self.evicted - self.crowding
     }
 }
 
@@ -112,17 +119,20 @@ impl Kept {
         self.all.upgrade().iter().for_each(|held| _ = held.remembered.fetch_add(added, Relaxed));
     }
 
-    /// The kernel has evicted so many bytes of the stretch at `start`, and so many are cached there that were not fetched here.
+    /// The kernel has evicted so many bytes of the stretch at `start`, and so many are known to be cached there that were not fetched
+    /// here.
     pub fn note_evicted(&self, start: u64, evicted: u64, others: u64) {
         let state = &mut *self.parts();
+        let before = (state.crowding, state.displaced());
         state.others = state.others + others - state.others_in.insert(start, others).unwrap_or(0);
         // Where nothing is evicted any more, that is forgotten round by round.
         state.evicted =
             if start == 0 { state.evicted - state.evicted / 16 } else { state.evicted }.saturating_add(evicted);
-        let before = std::mem::replace(&mut state.crowding, state.others.min(state.evicted));
+        state.crowding = state.others.min(state.evicted);
+        let now = (state.crowding, state.displaced());
         state.count(|held| {
-            held.crowding.fetch_add(state.crowding, Relaxed);
-            held.crowding.fetch_sub(before, Relaxed);
+            held.crowding.fetch_add(now.0.wrapping_sub(before.0), Relaxed);
+            held.displaced.fetch_add(now.1.wrapping_sub(before.1), Relaxed);
         });
     }
 
@@ -209,11 +219,11 @@ mod tests {
         kept.remove(&(0..10));
         assert!(held.bytes() == 0 && !kept.is_open());
         kept.open();
-        assert_eq!((held.bytes(), held.known()), (190, 190));
-        kept.note_evicted(0, 10, 10);
-        assert_eq!((held.bytes(), held.known()), (190, 200));
+        assert_eq!((held.bytes(), held.known(), held.displaced()), (190, 190, 0));
+        kept.note_evicted(0, 30, 10);
+        assert_eq!((held.bytes(), held.known(), held.displaced()), (190, 200, 20));
         kept.close();
-        assert_eq!((held.bytes(), held.known()), (0, 190), "no room, and no other file's");
+        assert_eq!((held.bytes(), held.known(), held.displaced()), (0, 190, 0), "no room, and no other file's");
         drop(kept);
         assert_eq!((held.bytes(), held.known()), (0, 0));
     }
@@ -227,11 +237,11 @@ mod tests {
         kept.note_evicted(0, 0, 700);
         assert_eq!(held.crowding(), 0);
         kept.note_evicted(500, 160, 100);
-        assert_eq!(held.crowding(), 160);
+        assert_eq!((held.crowding(), held.displaced()), (160, 0));
         kept.note_evicted(500, 5000, 100);
-        assert_eq!(held.crowding(), 800);
+        assert_eq!((held.crowding(), held.displaced()), (800, 4360));
         kept.note_evicted(500, 0, 0);
-        assert_eq!(held.crowding(), 700);
+        assert_eq!((held.crowding(), held.displaced()), (700, 4460));
         kept.close();
         assert_eq!(held.crowding(), 0);
         kept.open();

@@ -68,8 +68,8 @@ impl Group {
     }
 
     /// Bytes that the page cache of data files may take in this group: its limit without what cannot be reclaimed, and without
-    /// active pages of other files that are mapped, up to an eighth. Programs and their libraries are such: where they do not fit as
-    /// well, the kernel makes room, from what came first. `None` without a limit.
+    /// active pages of other files that are mapped, up to an eighth, as far as the kernel has made room for such. Programs and their
+    /// libraries are: where they do not fit as well, it evicts what came first. `None` without a limit.
     pub fn room(&self, data: DataPages) -> Option<u64> {
         let limit = self.limit()?;
         let used = self.number(match self.version {
@@ -92,7 +92,7 @@ impl Group {
         // What is written or read once does not get active, and leaves first; what a fault brings in may be at once. What it brings
         // in beside, of data that nobody comes to, is not mapped for long, if ever.
         let mapped = mapped.saturating_sub(data.mapped).min(active);
-        let others = files.saturating_sub(data.cached).min(mapped).min(room / OTHERS);
+        let others = files.saturating_sub(data.cached).min(mapped).min(data.displaced).min(room / OTHERS);
         Some(room - others)
     }
 

@@ -18,6 +18,8 @@ pub struct DataPages {
     pub cached: u64,
     /// What of it is known to be mapped by a process.
     pub mapped: u64,
+    /// What the kernel has evicted of it lately, for which no other data came.
+    pub displaced: u64,
 }
 
 /// Where limits are told.

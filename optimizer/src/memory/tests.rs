@@ -6,9 +6,9 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
-/// All that is cached, and nothing of it.
-const ALL: DataPages = DataPages { cached: u64::MAX, mapped: 0 };
-const NONE: DataPages = DataPages { cached: 0, mapped: 0 };
+/// All that is cached, and nothing of it where much has been evicted.
+const ALL: DataPages = DataPages { cached: u64::MAX, mapped: 0, displaced: u64::MAX };
+const NONE: DataPages = DataPages { cached: 0, ..ALL };
 
 /// A machine with these files.
 fn machine(files: &[(&str, &str)]) -> TempDir {
@@ -192,7 +192,8 @@ fn pressure_on_others_takes_nothing() {
     assert_eq!(Memory::at(root.path()).budget(ALL), without_slack((768 - 100) * MIB) / 2);
 }
 
-/// What is not known to be of data files is in use by programs as far as it is active and mapped, and takes an eighth at most.
+/// What is not known to be of data files is in use by programs as far as it is active and mapped, and takes as much as the kernel has
+/// evicted, and an eighth at most.
 #[test]
 fn what_programs_have_in_use_takes_its_room() {
     let group = |prefix, active, mapped| {
@@ -201,7 +202,7 @@ fn what_programs_have_in_use_takes_its_room() {
         machine(&[&ONE[..], &[(ONE[4].0, &stat)]].concat())
     };
     let room = |root: &TempDir, cached, mapped| {
-        Memory::at(root.path()).budget(DataPages { cached: cached * MIB, mapped: mapped * MIB })
+        Memory::at(root.path()).budget(DataPages { cached: cached * MIB, mapped: mapped * MIB, ..ALL })
     };
     let is = |mib| without_slack(mib * MIB);
     // Of 300 MiB of files.
@@ -213,6 +214,10 @@ fn what_programs_have_in_use_takes_its_room() {
     let root = group("total_", 290, 280);
     let rooms = [280, 270, 240, 300].map(|mapped| room(&root, 250, mapped));
     assert_eq!(rooms, [412, 402, 372, 412].map(is), "what is known to be mapped is no program's");
+    for (displaced, left) in [(0, 412), (7 * MIB, 405)] {
+        let data = DataPages { cached: 250 * MIB, displaced, ..ALL };
+        assert_eq!(Memory::at(root.path()).budget(data), is(left), "{displaced} bytes were evicted");
+    }
     assert_eq!(room(&group("", 50, 50), 0, 0), is(412), "what is below counts as well");
     let stat = TWO_STAT.1.to_owned() + "inactive_file 10485760\nactive_file 199229440\nfile_mapped 199229440\n";
     let root = machine(&[&TWO[..], &[(TWO_STAT.0, &stat)]].concat());

@@ -102,8 +102,9 @@ impl Files {
         match known {
             Some((when, bytes)) if when.elapsed() < FRESH => bytes,
             _ => {
-                let data = DataPages { cached: self.held.known(), mapped: self.held.witnessed() };
-                let bytes = self.memory.budget(data);
+                let held = &self.held;
+                let (cached, mapped, displaced) = (held.known(), held.witnessed(), held.displaced());
+                let bytes = self.memory.budget(DataPages { cached, mapped, displaced });
                 // As long as what is to leave leaves in time nothing comes near.
                 self.held.set_bound((self.held.size() > bytes).then_some(bytes.saturating_add(bytes / BEYOND)));
                 *lock(&self.budget) = Some((Instant::now(), bytes));
