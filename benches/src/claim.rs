@@ -32,7 +32,8 @@ impl Claim {
     /// for, so that nobody finds memory scarce.
     pub fn hold(bytes: u64) -> io::Result<Self> {
         // Nothing is known of data files here: programs keep what they use.
-        let most = (free()? / 4).min(Memory::here().budget(DataPages::default()) / 2);
+        let nothing = DataPages { cached: 0, mapped: 0, displaced: u64::MAX };
+        let most = (free()? / 4).min(Memory::here().budget(nothing) / 2);
         let pieces = (bytes / 4 * 5).min(most) as usize / PIECE;
         let held = (0..pieces).map(|_| piece()).collect::<io::Result<Vec<_>>>()?;
         let (is_over, before) = (Arc::new(AtomicBool::new(false)), free()?);

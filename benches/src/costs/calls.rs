@@ -76,7 +76,7 @@ fn bar(place: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
     Ok(Bar::new(requirement, written(&calls), Verdict::at_most((low, high), BAR)))
 }
 
-/// What of it no library can do without that does so much.
+/// What of it a library takes that does so much.
 fn least(place: &str, calls: &[&str], does: &str, pairs: &[(Costs, Costs)]) -> anyhow::Result<Bar> {
     let requirement = format!("the same through a library that {does}");
     let calls = over(place, pairs)?.into_iter().filter(|(_, call)| calls.contains(call)).collect::<Vec<_>>();

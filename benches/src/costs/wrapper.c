@@ -35,10 +35,10 @@ ssize_t recv(int socket, void *buffer, size_t length, int flags) { PASS_ON(next_
 ssize_t writev(int file, const struct iovec *parts, int count) { PASS_ON(next_writev(file, parts, count)); }
 ssize_t sendmsg(int socket, const struct msghdr *message, int flags) { PASS_ON(next_sendmsg(socket, message, flags)); }
 
-// Nothing lies between these, which only the running program knows.
-static volatile uintptr_t lowest = UINTPTR_MAX, highest = 0;
+// Nothing lies between these, which lie between the heap and the stack, and only the running program knows.
+static volatile uintptr_t lowest = 0x700000000000, highest = 0x700000100000;
 
-#define MAY_LIE_THERE(address, length) ((uintptr_t)(address) < high && (uintptr_t)(address) + (length) > low)
+#define MAY_LIE_THERE(address, length) (((uintptr_t)(address) < high) & ((uintptr_t)(address) + (length) > low))
 
 __attribute__((noinline)) static int look_closer(int socket, struct mmsghdr *messages, unsigned int count, int flags)
 {

@@ -104,7 +104,9 @@ impl DataFile {
         let evicted = self.reconcile(stretch.clone());
         let cached = self.residency.count_for_little(&self.file, &stretch);
         let others = cached.map_or(0, |cached| cached.saturating_sub(self.kept.bytes_within(&stretch)));
-        self.kept.note_evicted(start, evicted, others);
+        if self.residency.tells_evicted() {
+            self.kept.note_evicted(start, evicted, others);
+        }
         self.cached.has_missed.fetch_or(evicted > 0, Relaxed);
         self.cached.is_looking.store(false, Relaxed);
     }
@@ -172,4 +174,31 @@ impl DataFile {
 fn drop_cached(file: &File, part: &Range<u64>) -> nix::Result<()> {
     let (offset, length) = (part.start as i64, (part.end - part.start) as i64);
     posix_fadvise(file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::SentFile;
+    use std::io::Write;
+
+    /// What the kernel has taken is no longer held, and counts as evicted.
+    #[test]
+    fn what_is_missing_was_evicted() {
+        const SIZE: u64 = 1 << 20;
+        let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
+        file.write_all(&vec![1; SIZE as usize]).unwrap();
+        file.sync_all().unwrap();
+        let held = Arc::new(Held::default());
+        let data = DataFile::new(SentFile::new(file.try_clone().unwrap()), None, None, &held).unwrap();
+        if data.residency != Residency::CacheStat {
+            return; // Nobody tells, or only of what is mapped.
+        }
+        data.kept.add(0..SIZE);
+        data.reconcile_next();
+        assert_eq!((held.bytes(), held.displaced()), (SIZE, 0));
+        drop_cached(&file, &(0..SIZE)).unwrap();
+        data.reconcile_next();
+        assert_eq!((held.bytes(), held.displaced(), held.known()), (0, SIZE, 0));
+    }
 }

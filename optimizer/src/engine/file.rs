@@ -214,7 +214,7 @@ impl FileRecord {
             read_ahead,
             filling: Filling::new(engine, residency, read_ahead.is_some_and(|bytes| bytes > 0)),
             walk: Walk::default(),
-            kept: Kept::new(metadata.size(), held),
+            kept: Kept::new(metadata.size(), held, residency.tells_evicted()),
             audiences: Audiences::default(),
             origin: Instant::now(),
             retention: Mutex::default(),

@@ -16,11 +16,12 @@ pub(super) const LONGEST: Duration = Duration::from_millis(200);
 pub struct Held {
     pub(super) bytes: AtomicU64,
     pub(super) crowding: AtomicU64,
+    /// Bytes of these that the kernel has evicted lately, beyond what is known to crowd.
     pub(super) displaced: AtomicU64,
     pub(super) size: AtomicU64,
     /// Bytes that were fetched and not dropped, of all files that are remembered.
     pub(super) remembered: AtomicU64,
-    /// Bytes of these that are mapped here, too ([`super::witness`]).
+    /// Bytes of these that this process has mapped, too, and not let go of since ([`super::witness`]).
     pub(super) witnessed: AtomicU64,
     /// Bytes that have left so far.
     pub(super) left: AtomicU64,
@@ -42,7 +43,7 @@ impl Held {
         self.crowding.load(Relaxed)
     }
 
-    /// Bytes of them that the kernel has evicted lately beside those.
+    /// Bytes that the kernel has evicted lately of what was fetched, beyond what is known to crowd.
     pub fn displaced(&self) -> u64 {
         self.displaced.load(Relaxed)
     }
@@ -52,7 +53,7 @@ impl Held {
         self.remembered.load(Relaxed).saturating_add(self.crowding())
     }
 
-    /// Bytes of these that are mapped by this process.
+    /// Bytes of these that this process has mapped and not let go of since.
     pub fn witnessed(&self) -> u64 {
         self.witnessed.load(Relaxed)
     }

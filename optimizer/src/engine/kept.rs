@@ -45,7 +45,7 @@ impl Parts {
         held.size.fetch_sub(self.size, Relaxed);
     }
 
-    /// Bytes that the kernel has evicted, for which nothing of the file's own took the place.
+    /// Bytes that the kernel has evicted lately, beyond what is known to crowd.
     fn displaced(&self) -> u64 {
         self.evicted - self.crowding
     }
@@ -59,10 +59,11 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Of a file of so many bytes.
-    pub fn new(size: u64, held: &Arc<Held>) -> Self {
+    /// Of a file of so many bytes. Where it `is_told` to nobody what the kernel evicts, all of it may have been.
+    pub fn new(size: u64, held: &Arc<Held>, is_told: bool) -> Self {
         let all = Arc::downgrade(held);
-        Self { parts: Mutex::new(Parts { size, counters: vec![all.clone()], ..Parts::default() }), all }
+        let evicted = if is_told { 0 } else { size };
+        Self { parts: Mutex::new(Parts { size, evicted, counters: vec![all.clone()], ..Parts::default() }), all }
     }
 
     /// Whether fetching is to wait until something has left, of whatever file.
@@ -184,7 +185,7 @@ mod tests {
         const THREADS: usize = 4;
         const PARTS: u64 = 2000;
         let held = Arc::new(Held::default());
-        let kept = Kept::new(1000, &held);
+        let kept = Kept::new(1000, &held, true);
         kept.open();
         for round in 0..20 {
             (0..PARTS).for_each(|part| kept.add(part * 10..part * 10 + 7));
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn files_that_are_closed_hold_nothing() {
         let held = Arc::new(Held::default());
-        let kept = Kept::new(1000, &held);
+        let kept = Kept::new(1000, &held, true);
         kept.open();
         kept.add(0..100);
         kept.open();
@@ -232,7 +233,7 @@ mod tests {
     #[test]
     fn others_take_what_has_been_evicted() {
         let held = Arc::new(Held::default());
-        let kept = Kept::new(1000, &held);
+        let kept = Kept::new(1000, &held, true);
         kept.open();
         kept.note_evicted(0, 0, 700);
         assert_eq!(held.crowding(), 0);
@@ -251,11 +252,22 @@ mod tests {
         assert_eq!(held.crowding(), 0);
     }
 
+    /// Where evictions are told to nobody they are not ruled out.
+    #[test]
+    fn what_is_not_told_may_be() {
+        let held = Arc::new(Held::default());
+        let kept = Kept::new(1000, &held, false);
+        kept.open();
+        assert_eq!((held.displaced(), held.crowding()), (1000, 0));
+        kept.close();
+        assert_eq!(held.displaced(), 0);
+    }
+
     /// Each session has a sum of its own, of the files that it has mapped.
     #[test]
     fn sessions_count_their_files() {
         let (all, session) = (Arc::new(Held::default()), Arc::new(Held::default()));
-        let files = [Kept::new(1000, &all), Kept::new(500, &all)];
+        let files = [Kept::new(1000, &all, true), Kept::new(500, &all, true)];
         files.iter().for_each(Kept::open);
         files.iter().for_each(|kept| kept.add(0..100));
         files[0].count_in(&session);

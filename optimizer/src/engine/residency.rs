@@ -126,6 +126,11 @@ impl Residency {
         if self == Self::CacheStat { self.count(file, part).map(|pages| pages * PAGE) } else { None }
     }
 
+    /// Whether it comes to be known what the kernel evicts: it can be asked for little, or a witness tells.
+    pub fn tells_evicted(self) -> bool {
+        self != Self::MinCore
+    }
+
     /// What of a part that was cached is not any more, where that can be asked for little and without a request for what is missing.
     pub fn evicted(self, file: &File, part: &Range<u64>, piece: u64) -> Vec<Range<u64>> {
         if self == Self::CacheStat { self.missing(file, part, piece) } else { Vec::new() }

@@ -207,7 +207,7 @@ mod tests {
         file
     }
 
-    /// What is seen counts as long as it is mapped.
+    /// What is seen counts until it is let go of.
     #[test]
     fn what_is_seen_counts() {
         let (file, held) = (file(), Arc::new(Held::default()));

@@ -68,8 +68,8 @@ impl Group {
     }
 
     /// Bytes that the page cache of data files may take in this group: its limit without what cannot be reclaimed, and without
-    /// active pages of other files that are mapped, up to an eighth, as far as the kernel has made room for such. Programs and their
-    /// libraries are: where they do not fit as well, it evicts what came first. `None` without a limit.
+    /// active pages of other files that are mapped, as far as the kernel has evicted data lately, and up to an eighth. Programs and
+    /// their libraries are such: where they do not fit as well, the kernel makes room, from what came first. `None` without a limit.
     pub fn room(&self, data: DataPages) -> Option<u64> {
         let limit = self.limit()?;
         let used = self.number(match self.version {
@@ -90,7 +90,7 @@ impl Group {
         let files = cache.saturating_sub(shmem);
         let room = limit.saturating_sub(used.saturating_sub(files));
         // What is written or read once does not get active, and leaves first; what a fault brings in may be at once. What it brings
-        // in beside, of data that nobody comes to, is not mapped for long, if ever.
+        // in beside, of data that nobody comes to, is not mapped for long, if ever. Shared memory is among what is mapped.
         let mapped = mapped.saturating_sub(data.mapped).min(active);
         let others = files.saturating_sub(data.cached).min(mapped).min(data.displaced).min(room / OTHERS);
         Some(room - others)

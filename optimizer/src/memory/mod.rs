@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 const SLACK: u64 = 32;
 
 /// The page cache that is known to be of data files, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct DataPages {
     pub cached: u64,
-    /// What of it is known to be mapped by a process.
+    /// What of it this process has mapped.
     pub mapped: u64,
-    /// What the kernel has evicted of it lately, for which no other data came.
+    /// What the kernel has evicted of it lately, beyond what other data are known to have taken the place of.
     pub displaced: u64,
 }
 

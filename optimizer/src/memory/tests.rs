@@ -89,7 +89,7 @@ fn a_recorded_group_of_version_1_is_bounded() {
         assert!((4..28).contains(&(room / MIB)), "{} MiB", room / MIB);
         assert_eq!(Memory::at(root.path()).budget(ALL), without_slack(room), "{state}");
         let in_use = told("memory.stat", "total_active_file ").min(told("memory.stat", "total_mapped_file "));
-        assert!(in_use < room / 8);
+        assert!(in_use < room / 8 && (in_use > 0 || state != "calm"));
         assert_eq!(Memory::at(root.path()).budget(NONE), without_slack(room - in_use), "{state}");
     }
 }

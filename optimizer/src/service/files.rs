@@ -103,8 +103,8 @@ impl Files {
             Some((when, bytes)) if when.elapsed() < FRESH => bytes,
             _ => {
                 let held = &self.held;
-                let (cached, mapped, displaced) = (held.known(), held.witnessed(), held.displaced());
-                let bytes = self.memory.budget(DataPages { cached, mapped, displaced });
+                let data = DataPages { cached: held.known(), mapped: held.witnessed(), displaced: held.displaced() };
+                let bytes = self.memory.budget(data);
                 // As long as what is to leave leaves in time nothing comes near.
                 self.held.set_bound((self.held.size() > bytes).then_some(bytes.saturating_add(bytes / BEYOND)));
                 *lock(&self.budget) = Some((Instant::now(), bytes));
