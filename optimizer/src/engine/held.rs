@@ -53,7 +53,7 @@ impl Held {
         self.remembered.load(Relaxed).saturating_add(self.crowding())
     }
 
-    /// Bytes of these that this process has mapped and not let go of since.
+    /// Bytes of what was fetched that this process has mapped and not let go of since.
     pub fn witnessed(&self) -> u64 {
         self.witnessed.load(Relaxed)
     }
