@@ -58,8 +58,8 @@ pub trait Traffic {
     /// Another chunk of the same file for this engine, if more may be in flight.
     fn more(&mut self) -> Option<Range<u64>>;
 
-    /// Whether it is known of a chunk that nothing of it was cached when its turn came.
-    fn lacked_all(&self, chunk: &Range<u64>) -> bool;
+    /// The parts of a chunk that were not known to be cached when its turn came.
+    fn lacked(&self, chunk: &Range<u64>) -> &[Range<u64>];
 
     /// How a chunk went.
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>);

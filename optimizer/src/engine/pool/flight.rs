@@ -117,9 +117,9 @@ impl Traffic for Flight<'_> {
         Some(chunk)
     }
 
-    fn lacked_all(&self, chunk: &Range<u64>) -> bool {
-        let job = self.flying.iter().map(|flying| &flying.job).find(|job| job.chunk == *chunk);
-        self.file.residency.counts() && job.is_some_and(|job| job.bytes_lacking() == chunk.end - chunk.start)
+    fn lacked(&self, chunk: &Range<u64>) -> &[Range<u64>] {
+        let flying = self.flying.iter().find(|flying| flying.job.chunk == *chunk);
+        flying.map_or(&[], |flying| &flying.job.lacking)
     }
 
     fn done(&mut self, chunk: &Range<u64>, result: Result<(), Failure>) {

@@ -5,13 +5,16 @@ mod read;
 mod read_ahead;
 mod ring;
 mod scrap;
+mod single;
 
 use super::file::DataFile;
 use super::residency::Residency;
 use super::{Engine, Failure, Traffic};
 use crate::policy::choice::Contender;
+use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 
 pub use self::populate::is_known as is_populating_known;
 
@@ -102,6 +105,14 @@ fn one_by_one(
     traffic.done(chunk, result);
 }
 
+/// Has the kernel read a chunk ahead, which does not wait for it.
+fn ask_for(file: &DataFile, chunk: &Range<u64>) -> std::io::Result<()> {
+    let length = (chunk.end - chunk.start) as usize;
+    // SAFETY: takes numbers only.
+    let asked = unsafe { libc::readahead(file.file.as_raw_fd(), chunk.start as libc::off64_t, length) };
+    Ok(Errno::result(asked).map(drop)?)
+}
+
 /// The end of a file that was cut after it was opened.
 fn shorter() -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the file is shorter than it was")
@@ -127,8 +138,8 @@ mod tests {
             (start < self.end).then(|| start..start + LARGEST_CHUNK)
         }
 
-        fn lacked_all(&self, _: &Range<u64>) -> bool {
-            true
+        fn lacked(&self, _: &Range<u64>) -> &[Range<u64>] {
+            &[]
         }
 
         fn done(&mut self, _: &Range<u64>, result: Result<(), Failure>) {

@@ -28,7 +28,7 @@ pub struct Populate;
 
 impl Engine for Populate {
     fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic) {
-        let is_new = traffic.lacked_all(chunk);
+        let is_new = file.residency.counts() && traffic.lacked(chunk) == std::slice::from_ref(chunk);
         one_by_one(chunk, traffic, |chunk| populate(file, chunk, is_new));
     }
 }

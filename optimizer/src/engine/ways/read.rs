@@ -1,6 +1,6 @@
 //! `pread(2)`.
 
-use super::{DataFile, Engine, Failure, Traffic, one_by_one, scrap, shorter};
+use super::{DataFile, Engine, Failure, Traffic, ask_for, one_by_one, scrap, shorter, single};
 use std::io::{Error, ErrorKind};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
@@ -31,21 +31,16 @@ impl Read {
 
 impl Engine for Read {
     fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic) {
+        let single = single::lacked(chunk, traffic.lacked(chunk));
         one_by_one(chunk, traffic, |chunk| {
             if chunk.end - chunk.start < file.request() {
-                ask_for(file, chunk);
+                // A short read that goes on where another ended makes the kernel read on behind it, up to its read-ahead; a
+                // request for read-ahead does not. Where that has no effect, the read does all.
+                let _ = ask_for(file, chunk);
             }
+            single::wait_for(file, &single);
             self.bring_in(file, chunk)
         });
-    }
-}
-
-/// A short read that goes on where another ended makes the kernel read on behind it, up to its read-ahead; a request for
-/// read-ahead does not. Where that has no effect, the read does all.
-fn ask_for(file: &DataFile, chunk: &Range<u64>) {
-    // SAFETY: takes numbers only.
-    unsafe {
-        libc::readahead(file.file.as_raw_fd(), chunk.start as libc::off64_t, (chunk.end - chunk.start) as usize);
     }
 }
 
@@ -53,6 +48,7 @@ fn ask_for(file: &DataFile, chunk: &Range<u64>) {
 mod tests {
     use super::*;
     use crate::engine::SentFile;
+    use crate::engine::residency::Residency;
     use crate::engine::ways::Way;
     use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
     use std::io::Write;
@@ -65,8 +61,8 @@ mod tests {
             None
         }
 
-        fn lacked_all(&self, _: &Range<u64>) -> bool {
-            true
+        fn lacked(&self, _: &Range<u64>) -> &[Range<u64>] {
+            &[]
         }
 
         fn done(&mut self, _: &Range<u64>, result: Result<(), Failure>) {
@@ -81,10 +77,10 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![1; SIZE as usize]).unwrap();
         file.sync_all().unwrap();
-        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
         let file = DataFile::new(SentFile::new(file), None, Some(Way::Read), &Arc::default()).unwrap();
-        if file.lacking(&(0..SIZE)) != std::slice::from_ref(&(0..SIZE)) {
-            return; // In memory only, or nobody tells.
+        posix_fadvise(&*file.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        if file.residency != Residency::CacheStat || file.is_cached(&(0..SIZE / 2)) {
+            return; // Nobody tells, or in memory only.
         }
         // The second one looks as if the file were read in order.
         let (start, middle, end) = (1 << 20, (1 << 20) + (100 << 10), (1 << 20) + (200 << 10));

@@ -1,0 +1,62 @@
+//! Single pages that a chunk lacks, where the rest of it is cached.
+//!
+//! FUSE drops short read-ahead while many requests are in flight (`fuse_readahead` in fs/fuse/file.c), and a read of a page up to
+//! which others are cached looks to the kernel like part of a sequential one, for which it reads 32 pages (`page_cache_sync_ra` in
+//! mm/readahead.c). A fault where `MADV_RANDOM` was given reads its page alone.
+
+use super::DataFile;
+use crate::engine::residency::has_to_read;
+use precache_contract::PAGE;
+use std::ops::Range;
+
+/// So many faults one after the other cost less than pages that nobody asked for.
+const MOST: usize = 4;
+
+/// The places of the pages that a chunk lacked, if they are few and not all of it.
+pub fn lacked(chunk: &Range<u64>, parts: &[Range<u64>]) -> Vec<u64> {
+    let pages = |part: &Range<u64>| (part.start / PAGE..part.end.div_ceil(PAGE)).map(|page| page * PAGE);
+    let lacked: Vec<_> = parts.iter().flat_map(pages).take(MOST + 1).collect();
+    if lacked.len() <= MOST && lacked.len() < pages(chunk).count() { lacked } else { Vec::new() }
+}
+
+/// Waits for these pages, and has a fault read each that is not on its way. What cannot be read, a read will tell.
+pub fn wait_for(file: &DataFile, pages: &[u64]) {
+    pages.iter().for_each(|&page| _ = has_to_read(&file.file, page));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::SentFile;
+    use crate::engine::residency::Residency;
+    use crate::engine::ways::{Way, ask_for};
+    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+    use std::io::Write;
+    use std::sync::Arc;
+
+    #[test]
+    fn few_of_many_are_single() {
+        let pages = |start: u64, end: u64| start * PAGE..end * PAGE;
+        assert_eq!(lacked(&pages(8, 16), &[pages(8, 9), pages(14, 16)]), [8, 14, 15].map(|page| page * PAGE));
+        assert_eq!(lacked(&pages(8, 16), &[pages(8, 13)]), [0; 0]);
+        assert_eq!(lacked(&pages(8, 10), &[pages(8, 10)]), [0; 0]);
+    }
+
+    /// Behind what is cached already, too.
+    #[test]
+    fn a_single_page_brings_in_no_other() {
+        const SIZE: u64 = 8 << 20;
+        let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
+        file.write_all(&vec![1; SIZE as usize]).unwrap();
+        file.sync_all().unwrap();
+        let file = DataFile::new(SentFile::new(file), None, Some(Way::Read), &Arc::default()).unwrap();
+        posix_fadvise(&*file.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        if file.residency != Residency::CacheStat || file.is_cached(&(0..SIZE / 2)) {
+            return; // Nobody tells, or in memory only.
+        }
+        let (start, page) = (1 << 20, (1 << 20) + (100 << 10));
+        ask_for(&file, &(start..page)).unwrap();
+        wait_for(&file, &[page]);
+        assert_eq!(file.lacking(&(0..SIZE)), [0..start, page + PAGE..SIZE]);
+    }
+}
