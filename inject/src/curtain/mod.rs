@@ -45,7 +45,7 @@ use precache_contract::{PAGE, STEP, segment::Method};
 const RECENT: usize = 4;
 
 /// Trips with no word of any order, after which what was told before does not hold.
-const UNTOLD: u32 = 64;
+const UNTOLD: u32 = 1024;
 
 /// What to do to the page tables, in the order given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -119,8 +119,8 @@ impl Pace {
     /// Too short to tell a pace from.
     const SHORTEST: Duration = Duration::from_millis(2);
 
-    /// The stream has read so many bytes in all, by the clock `now`.
-    pub fn reach(&mut self, bytes: u64, now: Duration) {
+    /// The stream has read so many bytes in all by the clock's reading `now`; if that `is_behind`, it had before, and was no slower.
+    pub fn reach(&mut self, bytes: u64, now: Duration, is_behind: bool) {
         let Some((before, then)) = self.last else {
             self.last = Some((bytes, now));
             return;
@@ -130,6 +130,9 @@ impl Pace {
             return;
         }
         let latest = (bytes - before) as f64 / time.as_secs_f64();
+        if is_behind && self.pace.is_none_or(|pace| latest < pace) {
+            return;
+        }
         self.pace = Some(self.pace.map_or(latest, |pace| (pace + latest) / 2.0));
         self.last = Some((bytes, now));
     }
@@ -205,12 +208,25 @@ mod tests {
     fn a_pace_is_that_of_the_last_trips() {
         let mut pace = Pace::default();
         for second in 0..10 {
-            pace.reach(second * 1000, Duration::from_secs(second));
+            pace.reach(second * 1000, Duration::from_secs(second), false);
         }
         assert_eq!(pace.bytes_per_second(), Some(1000.0));
         for second in 10..30 {
-            pace.reach(10_000 + (second - 10) * 4000, Duration::from_secs(second));
+            pace.reach(10_000 + (second - 10) * 4000, Duration::from_secs(second), false);
         }
         assert!((pace.bytes_per_second().unwrap() - 4000.0).abs() < 10.0);
+    }
+
+    /// Of several trips that are heard of at once, the first seems to have taken as long as nobody listened.
+    #[test]
+    fn who_is_heard_of_late_is_no_slower() {
+        let mut pace = Pace::default();
+        for milliseconds in [0, 10, 20] {
+            pace.reach(milliseconds * 1000, Duration::from_millis(milliseconds), false);
+        }
+        pace.reach(20_100, Duration::from_millis(50), true);
+        assert_eq!(pace.bytes_per_second(), Some(1e6));
+        pace.reach(90_000, Duration::from_millis(50), false);
+        assert!(pace.bytes_per_second().is_some_and(|pace| pace > 1e6));
     }
 }

@@ -82,6 +82,8 @@ pub struct Streams {
     latest: Option<StreamId>,
     /// At that trip it got a probe.
     has_new_probe: bool,
+    /// Others have been made since the trip that is being observed.
+    is_behind: bool,
     /// Faults of the first stream before its first request.
     faults_before_request: Option<u32>,
 }
@@ -118,6 +120,7 @@ impl Streams {
             next_id: 0,
             latest: None,
             has_new_probe: false,
+            is_behind: false,
             faults_before_request: None,
         }
     }
@@ -153,6 +156,11 @@ impl Streams {
     /// Spacing of checkpoints that the streams want.
     pub fn distance(&self) -> u64 {
         if self.close_up > 0 { STEP.min(self.distance) } else { self.distance }
+    }
+
+    /// Whether readers have made more trips than have been observed: then the next one was made before it is heard of.
+    pub fn fall_behind(&mut self, is_behind: bool) {
+        self.is_behind = is_behind;
     }
 
     /// A reader touched the protected page at this file offset; `now` is a clock's reading.

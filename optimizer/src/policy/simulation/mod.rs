@@ -200,6 +200,7 @@ fn records_are_as_long_where_trips_are_heard_of_late() {
                 together = late.together();
                 let left = (0..trips.len()).rev();
                 for (offset, left) in trips.drain(..).zip(left) {
+                    streams.fall_behind(left > 0);
                     let request = streams.observe(offset, Duration::from_secs_f64(now)).request;
                     for part in request.into_iter().flat_map(|(_, extents)| extents) {
                         is_requested[(part.start / PAGE) as usize..part.end.div_ceil(PAGE) as usize].fill(true);

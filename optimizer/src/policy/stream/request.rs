@@ -33,7 +33,7 @@ impl Streams {
         let start = along(stream.last);
         let windows = stream.windows.get_or_insert_with(|| Windows::begin(self.sizing, length, start, share));
         let requested = windows.end();
-        stream.pace.reach((run as f64 * share) as u64, now);
+        stream.pace.reach((run as f64 * share) as u64, now, self.is_behind);
         if self.sizing.is_auto {
             let size = stream.pace.bytes_per_second().map_or(self.sizing.size, |pace| self.storage.window(pace));
             windows.resize(size, self.storage.in_transit(), share);
