@@ -122,6 +122,8 @@ fn shorter() -> std::io::Error {
 mod tests {
     use super::*;
     use crate::engine::{LARGEST_CHUNK, SentFile};
+    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+    use std::io::Write;
     use std::sync::Arc;
 
     /// The chunks of a file one after the other, and how many have come.
@@ -145,6 +147,16 @@ mod tests {
         fn done(&mut self, _: &Range<u64>, result: Result<(), Failure>) {
             self.come += u64::from(!matches!(result, Err(Failure::Storage(_))));
         }
+    }
+
+    /// A file of so many bytes of which nothing is cached; none where it is in memory only, or nobody tells.
+    pub(super) fn cold_file(size: u64) -> Option<DataFile> {
+        let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
+        file.write_all(&vec![1; size as usize]).unwrap();
+        file.sync_all().unwrap();
+        let file = DataFile::new(SentFile::new(file), None, Some(Way::Read), &Arc::default()).unwrap();
+        posix_fadvise(&*file.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        (file.residency == Residency::CacheStat && file.lacking(&(0..size)) == [0..size]).then_some(file)
     }
 
     /// Bytes of memory of its own that this process takes.

@@ -47,12 +47,7 @@ impl Engine for Read {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::SentFile;
-    use crate::engine::residency::Residency;
-    use crate::engine::ways::Way;
-    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-    use std::io::Write;
-    use std::sync::Arc;
+    use crate::engine::ways::tests::cold_file;
 
     struct One;
 
@@ -74,14 +69,7 @@ mod tests {
     #[test]
     fn a_short_read_brings_in_nothing_behind_it() {
         const SIZE: u64 = 8 << 20;
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&vec![1; SIZE as usize]).unwrap();
-        file.sync_all().unwrap();
-        let file = DataFile::new(SentFile::new(file), None, Some(Way::Read), &Arc::default()).unwrap();
-        posix_fadvise(&*file.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
-        if file.residency != Residency::CacheStat || file.is_cached(&(0..SIZE / 2)) {
-            return; // Nobody tells, or in memory only.
-        }
+        let Some(file) = cold_file(SIZE) else { return };
         // The second one looks as if the file were read in order.
         let (start, middle, end) = (1 << 20, (1 << 20) + (100 << 10), (1 << 20) + (200 << 10));
         Read.fill(&file, &(start..middle), &mut One);

@@ -27,12 +27,8 @@ pub fn wait_for(file: &DataFile, pages: &[u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::SentFile;
-    use crate::engine::residency::Residency;
-    use crate::engine::ways::{Way, ask_for};
-    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-    use std::io::Write;
-    use std::sync::Arc;
+    use crate::engine::ways::ask_for;
+    use crate::engine::ways::tests::cold_file;
 
     #[test]
     fn few_of_many_are_single() {
@@ -46,14 +42,7 @@ mod tests {
     #[test]
     fn a_single_page_brings_in_no_other() {
         const SIZE: u64 = 8 << 20;
-        let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
-        file.write_all(&vec![1; SIZE as usize]).unwrap();
-        file.sync_all().unwrap();
-        let file = DataFile::new(SentFile::new(file), None, Some(Way::Read), &Arc::default()).unwrap();
-        posix_fadvise(&*file.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
-        if file.residency != Residency::CacheStat || file.is_cached(&(0..SIZE / 2)) {
-            return; // Nobody tells, or in memory only.
-        }
+        let Some(file) = cold_file(SIZE) else { return };
         let (start, page) = (1 << 20, (1 << 20) + (100 << 10));
         ask_for(&file, &(start..page)).unwrap();
         wait_for(&file, &[page]);
