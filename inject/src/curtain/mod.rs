@@ -44,8 +44,9 @@ use precache_contract::{PAGE, STEP, segment::Method};
 /// Last trips whose pages stay open whatever happens, so that an instruction that needs several gets on.
 const RECENT: usize = 4;
 
-/// Trips with no word of any order, after which what was told before does not hold.
-const UNTOLD: u32 = 1024;
+/// What was told before holds for one trip with no word of any order for each so many bytes of spacing: for 64 where small steps are
+/// asked for, as the order seems to be another one.
+const UNTOLD: u64 = STEP / 64;
 
 /// What to do to the page tables, in the order given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,7 +294,7 @@ impl Curtain {
         }
         // Where nobody fetches, nobody tells of stops: beside the sentinels that are re-armed there, nets would keep an instruction
         // that needs many pages from getting on.
-        let skips = !told.by_grid && self.stops.apart > 0 && self.untold < UNTOLD;
+        let skips = !told.by_grid && self.stops.apart > 0 && u64::from(self.untold) < self.distance / UNTOLD;
         let front = match is_backward {
             // Where it comes to what others read, it would trip a second time for the same part.
             _ if is_new => u64::MAX,

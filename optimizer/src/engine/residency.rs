@@ -186,7 +186,7 @@ fn map(file: &File, range: &Range<u64>) -> Option<MmapRaw> {
 }
 
 /// Has a fault read the page at `offset`, and no other; whether that came to something.
-fn populate(file: &File, offset: u64) -> bool {
+pub fn populate(file: &File, offset: u64) -> bool {
     let Some(mapping) = map(file, &(offset..offset + 1)) else { return false };
     // SAFETY: advice on our own mapping, which nobody reads.
     unsafe {

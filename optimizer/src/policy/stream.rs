@@ -158,7 +158,7 @@ impl Streams {
         if self.close_up > 0 { STEP.min(self.distance) } else { self.distance }
     }
 
-    /// Whether readers have made more trips than have been observed: then the next one was made before it is heard of.
+    /// Whether later trips wait to be observed: when the next one was made is not known then.
     pub fn fall_behind(&mut self, is_behind: bool) {
         self.is_behind = is_behind;
     }

@@ -110,7 +110,7 @@ impl Feeder {
         }
         let maps_ahead = self.listener.is_some() && !source.maps_in_vain(self.mapping);
         self.streams.keep_within(if maps_ahead { STRETCH } else { u64::MAX });
-        self.streams.fall_behind(have_come);
+        self.streams.fall_behind(have_come || source.has_more_news());
         let decision = self.streams.observe(offset, self.begun.elapsed());
         self.carry_out(decision, source);
         if have_come || source.has_more_news() {

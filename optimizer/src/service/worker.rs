@@ -99,7 +99,9 @@ impl Worker {
                     Some(feeder) => match progress.what {
                         What::Trip => {
                             let mut later = batch.iter().skip(number + 1);
-                            let have_come = later.any(|(_, later)| later.mapping == progress.mapping);
+                            let is_next =
+                                |later: &Progress| later.mapping == progress.mapping && later.what == What::Trip;
+                            let have_come = later.any(|(_, later)| is_next(later));
                             feeder.observe(progress.offset, have_come, &source);
                         }
                         What::Advice(advice, length) => {

@@ -149,14 +149,18 @@ mod tests {
         }
     }
 
-    /// A file of so many bytes of which nothing is cached; none where it is in memory only, or nobody tells.
+    /// A file of so many bytes of which nothing is cached; none where all of it is in memory only, or nobody tells.
     pub(super) fn cold_file(size: u64) -> Option<DataFile> {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
         file.write_all(&vec![1; size as usize]).unwrap();
         file.sync_all().unwrap();
         let file = DataFile::new(SentFile::new(file), None, Some(Way::Read), &Arc::default()).unwrap();
         posix_fadvise(&*file.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
-        (file.residency == Residency::CacheStat && file.lacking(&(0..size)) == [0..size]).then_some(file)
+        if file.residency != Residency::CacheStat || file.is_cached(&(0..size)) {
+            return None;
+        }
+        assert_eq!(file.lacking(&(0..size)), std::slice::from_ref(&(0..size)));
+        Some(file)
     }
 
     /// Bytes of memory of its own that this process takes.

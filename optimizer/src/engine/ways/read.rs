@@ -33,7 +33,7 @@ impl Engine for Read {
     fn fill(&mut self, file: &DataFile, chunk: &Range<u64>, traffic: &mut dyn Traffic) {
         let single = single::lacked(chunk, traffic.lacked(chunk));
         one_by_one(chunk, traffic, |chunk| {
-            if chunk.end - chunk.start < file.request() {
+            if chunk.end - chunk.start < file.request() || !single.is_empty() {
                 // A short read that goes on where another ended makes the kernel read on behind it, up to its read-ahead; a
                 // request for read-ahead does not. Where that has no effect, the read does all.
                 let _ = ask_for(file, chunk);

@@ -1,4 +1,4 @@
-//! `readahead(2)`, then a byte read at each end to wait for it. Does nothing where the file system's read-ahead is off
+//! `readahead(2)`, then a byte read at each end to wait for it, and a fault for each of a few pages that alone are missing. Does nothing where the file system's read-ahead is off
 //! (Lustre).
 
 use super::{DataFile, Engine, Failure, Traffic, ask_for, one_by_one, shorter, single};
@@ -21,7 +21,7 @@ impl Engine for ReadAhead {
     }
 }
 
-/// Waits for the last byte alone: a client that reads ahead by itself would bring in the chunk after its first.
+/// Waits for single pages, and for the last byte: a client that reads ahead by itself would bring in the chunk after its first.
 fn read_ahead(file: &DataFile, chunk: &Range<u64>, single: &[u64]) -> Result<(), Error> {
     ask_for(file, chunk)?;
     single::wait_for(file, single);

@@ -1,11 +1,12 @@
 //! Single pages that a chunk lacks, where the rest of it is cached.
 //!
 //! FUSE drops short read-ahead while many requests are in flight (`fuse_readahead` in fs/fuse/file.c), and a read of a page up to
-//! which others are cached looks to the kernel like part of a sequential one, for which it reads 32 pages (`page_cache_sync_ra` in
+//! which others are cached looks to the kernel like part of a sequential one, for which it reads up to its read-ahead
+//! (`page_cache_sync_ra` in
 //! mm/readahead.c). A fault where `MADV_RANDOM` was given reads its page alone.
 
 use super::DataFile;
-use crate::engine::residency::has_to_read;
+use crate::engine::residency::populate;
 use precache_contract::PAGE;
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ pub fn lacked(chunk: &Range<u64>, parts: &[Range<u64>]) -> Vec<u64> {
 
 /// Waits for these pages, and has a fault read each that is not on its way. What cannot be read, a read will tell.
 pub fn wait_for(file: &DataFile, pages: &[u64]) {
-    pages.iter().for_each(|&page| _ = has_to_read(&file.file, page));
+    pages.iter().for_each(|&page| _ = populate(&file.file, page));
 }
 
 #[cfg(test)]

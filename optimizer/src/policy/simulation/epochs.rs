@@ -95,7 +95,8 @@ impl<'a> Reader<'a> {
         match (heard, &mut self.late) {
             (Some(heard), Some(late)) => late.trip(heard, self.memory.now()),
             (Some(heard), None) => {
-                heard.into_iter().for_each(|offset| self.observe(offset));
+                let left = (0..heard.len()).rev();
+                heard.into_iter().zip(left).for_each(|(offset, left)| self.observe(offset, left > 0));
                 self.handler.hear(&self.streams);
             }
             (None, _) => {}
@@ -105,12 +106,14 @@ impl<'a> Reader<'a> {
     /// The optimizer hears of trips that it has not heard of at once.
     fn hear(&mut self) {
         while let Some(offset) = self.late.as_mut().and_then(|late| late.heard(self.memory.now())) {
-            self.observe(offset);
+            let is_behind = self.late.as_ref().is_some_and(Late::has_more);
+            self.observe(offset, is_behind);
             self.handler.hear(&self.streams);
         }
     }
 
-    fn observe(&mut self, offset: u64) {
+    fn observe(&mut self, offset: u64, is_behind: bool) {
+        self.streams.fall_behind(is_behind);
         let decision = self.streams.observe(offset, self.memory.now());
         for &stream in &decision.over {
             self.queue.retain(|(other, _)| *other != stream);

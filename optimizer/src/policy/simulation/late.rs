@@ -46,6 +46,11 @@ impl Late {
         self.trips.pop_front_if(|(due, _)| *due <= now).map(|(_, offset)| offset)
     }
 
+    /// Whether trips have been made that are not heard of yet.
+    pub fn has_more(&self) -> bool {
+        !self.trips.is_empty()
+    }
+
     /// Whether the storage delivers nothing while the next cell is read.
     pub fn stands(&mut self) -> bool {
         if self.standing == 0 && self.chance() < 0.002 {

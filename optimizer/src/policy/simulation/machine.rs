@@ -114,7 +114,9 @@ impl Machine {
         self.trips.push((self.now, page as u64 * PAGE));
         if let Some(heard) = self.handler.trip(page, self.now) {
             (self.woken, self.wakes) = (self.now, self.wakes + 1);
-            for offset in heard {
+            let left = (0..heard.len()).rev();
+            for (offset, left) in heard.into_iter().zip(left) {
+                self.streams.fall_behind(left > 0);
                 self.hear(offset);
             }
             self.handler.hear(&self.streams);

@@ -337,9 +337,9 @@ fn a_reader_that_skips_is_not_lost_when_it_is_heard_of_late() {
         see(6 * PAGE, Duration::from_millis(4), is_behind);
         for stop in 1..8 {
             let at = (stop * distance.div_ceil(PERIOD)) * PERIOD + 24 * PAGE;
-            let (over, latest, now) = see(at, Duration::ZERO, is_behind);
+            let (over, latest, nearer) = see(at, Duration::ZERO, is_behind);
             assert_eq!((over, latest), (0, stream), "stop {stop}");
-            assert_eq!(4 * now < distance, !is_behind, "{now} of {distance} bytes");
+            assert_eq!(4 * nearer < distance, !is_behind, "{nearer} of {distance} bytes");
         }
     }
 }
