@@ -2,8 +2,7 @@
 //!
 //! FUSE drops short read-ahead while many requests are in flight (`fuse_readahead` in fs/fuse/file.c), and a read of a page up to
 //! which others are cached looks to the kernel like part of a sequential one, for which it reads up to its read-ahead
-//! (`page_cache_sync_ra` in
-//! mm/readahead.c). A fault where `MADV_RANDOM` was given reads its page alone.
+//! (`page_cache_sync_ra` in mm/readahead.c). A fault where `MADV_RANDOM` was given reads its page alone.
 
 use super::DataFile;
 use crate::engine::residency::populate;
