@@ -229,31 +229,45 @@ pub struct ForCall {
 #[cold]
 #[inline(never)] // One copy is enough for all who call this.
 pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
-    let extent = Cell::new((usize::MAX, 0));
+    let extent = Cell::new((usize::MAX, 0, 0));
     buffers.each_armed(Doing::by(&|(start, end)| {
-        let (low, high) = extent.get();
-        extent.set((low.min(start), high.max(end)));
+        let (low, high, parts) = extent.get();
+        extent.set((low.min(start), high.max(end), parts + 1));
     }));
-    let (low, high) = extent.get();
+    let (low, high, parts) = extent.get();
     if low >= high || cfg!(feature = "sabotage-buffers-stay-closed") {
         return None;
     }
+    if owner::is_settled()
+        && let Some(pin) = pins::share(low, high)
+    {
+        return Some(ForCall { _pin: pin, opened: false });
+    }
+    let is_one = parts == 1;
+    let opened = Cell::new(false);
+    let open = |start, end| opened.set(opened.get() | handler::hit_for_call(start, end));
     // A handler may fork wherever signals are not blocked: its child goes on here, too.
     let pin = {
         let _quiet = sys::Quiet::begin();
         settle_inheritance();
-        pins::pin(low, high)
+        let pin = pins::pin(low, high, is_one);
+        if is_one {
+            open(low, high);
+        }
+        pin
     };
     if pin.is_of_everything() {
         count_all_pinned();
     }
-    let opened = Cell::new(false);
-    // One by one: a list is not looked at while all signals are blocked, for it need not be there.
-    buffers.each_armed(Doing::by(&|(start, end)| {
-        let _quiet = sys::Quiet::begin();
-        settle_inheritance();
-        opened.set(opened.get() | handler::hit_for_call(start, end));
-    }));
+    if !is_one {
+        // One by one: a list is not looked at while all signals are blocked, for it need not be there.
+        buffers.each_armed(Doing::by(&|(start, end)| {
+            let _quiet = sys::Quiet::begin();
+            settle_inheritance();
+            open(start, end);
+        }));
+    }
+    pin.has_been_opened();
     Some(ForCall { _pin: pin, opened: opened.get() })
 }
 

@@ -10,10 +10,16 @@
 //! calls (`all_pinned`). A pin of everything, which one call of printf takes, is taken over by the next one whose frame lies where
 //! the frame of the call was that left it behind.
 
+mod shared;
+
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
+use shared::Shared;
 
 /// Ranges that can be pinned at a time; when there are more, everything is.
 const PINS: usize = 64;
+
+/// Bytes of a range that stays pinned for other calls ([`Shared`]): too few to hide how far a reader is.
+const FEW: usize = 64 << 10;
 
 struct Place {
     /// 0: free.
@@ -22,6 +28,8 @@ struct Place {
 }
 
 static PLACES: [Place; PINS] = [const { Place { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; PINS];
+
+static SHARED: Shared = Shared::new(AtomicUsize::new(0), AtomicUsize::new(0), AtomicU32::new(0));
 
 /// Pins of ranges.
 static PINNED: AtomicU32 = AtomicU32::new(0);
@@ -43,8 +51,14 @@ static ERA: AtomicU32 = AtomicU32::new(0);
 
 /// What stays open as long as this exists.
 pub enum Pin {
+    Shared(SharedPin),
     Range(RangePin),
     Whole(WholePin),
+}
+
+/// One call's part in what calls share.
+pub struct SharedPin {
+    era: u32,
 }
 
 /// A range.
@@ -75,11 +89,21 @@ impl Frame {
     }
 }
 
-/// Pins the pages that `start..end` lies in. In the first one of all, whose address says that a place is free, nothing is mapped.
-pub fn pin(start: usize, end: usize) -> Pin {
+/// The pages that `start..end` lies in. In the first one of all, whose address says that a place is free, nothing is mapped.
+fn in_pages(start: usize, end: usize) -> (usize, usize) {
     const PAGE: usize = precache_contract::PAGE as usize;
-    let (start, end) = (start.max(PAGE) / PAGE * PAGE, end.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX));
+    (start.max(PAGE) / PAGE * PAGE, end.saturating_add(PAGE - 1) / PAGE * PAGE)
+}
+
+/// Pins the pages that `start..end` lies in: if they are few and one buffer's, for other calls, too, once they
+/// [have been opened](Pin::has_been_opened).
+pub fn pin(start: usize, end: usize, is_one: bool) -> Pin {
+    let is_few = is_one & (end - start <= FEW);
+    let (start, end) = in_pages(start, end);
     let era = ERA.load(Relaxed);
+    if is_few && SHARED.change(start, end) {
+        return Pin::Shared(SharedPin { era });
+    }
     PINNED.fetch_add(1, SeqCst);
     for place in &PLACES {
         // Until the end is known too, other threads see an empty range, which this thread's turn has not come for.
@@ -89,7 +113,13 @@ pub fn pin(start: usize, end: usize) -> Pin {
         }
     }
     PINNED.fetch_sub(1, SeqCst);
-    Pin::Whole(everything(Frame::ANY).0)
+    Pin::Whole(WholePin { place: anywhere(Frame::ANY.0).0, era })
+}
+
+/// The pin that calls share, if it is of all of `start..end`, which then is open.
+pub fn share(start: usize, end: usize) -> Option<Pin> {
+    let pin = SharedPin { era: ERA.load(Relaxed) };
+    SHARED.join(start, end).then_some(Pin::Shared(pin))
 }
 
 /// Pins all memory, and tells whether the pin is one that was left behind. Handlers that are in their turn may still close some:
@@ -130,6 +160,13 @@ impl Pin {
     pub fn is_of_everything(&self) -> bool {
         matches!(self, Self::Whole(_))
     }
+
+    /// All of what it pins.
+    pub fn has_been_opened(&self) {
+        if let Self::Shared(_) = self {
+            SHARED.has_been_opened();
+        }
+    }
 }
 
 fn is_everything_pinned() -> bool {
@@ -137,6 +174,15 @@ fn is_everything_pinned() -> bool {
 }
 
 // Neither gives back what is no longer its own: when all pins were forgotten in between, its place may be another's.
+impl Drop for SharedPin {
+    #[inline(never)] // As below.
+    fn drop(&mut self) {
+        if self.era == ERA.load(Relaxed) {
+            SHARED.leave();
+        }
+    }
+}
+
 impl Drop for RangePin {
     #[inline(never)] // One copy is enough for all who pin.
     fn drop(&mut self) {
@@ -180,22 +226,27 @@ pub fn each_unpinned(start: usize, end: usize, mut each: impl FnMut(usize, usize
     if is_everything_pinned() {
         return;
     }
-    if PINNED.load(SeqCst) == 0 || cfg!(feature = "sabotage-no-pins") {
-        return each(start, end);
-    }
     let mut from = start;
     while from < end {
-        let first = PLACES
-            .iter()
-            .map(|place| (place.start.load(SeqCst), place.end.load(SeqCst)))
-            .filter(|&(pinned, until)| pinned < end && from < until && pinned < until)
-            .min();
-        let (pinned, until) = first.unwrap_or((end, end));
+        let (pinned, until) = first_pinned(from, end);
         if from < pinned {
             each(from, pinned);
         }
         from = until;
     }
+}
+
+/// Where the first pinned part of a range begins, and where it ends; both are `end` where nothing is pinned.
+#[inline(never)] // One copy is enough for all who close.
+fn first_pinned(from: usize, end: usize) -> (usize, usize) {
+    if cfg!(feature = "sabotage-no-pins") {
+        return (end, end);
+    }
+    let places: &[Place] = if PINNED.load(SeqCst) == 0 { &[] } else { &PLACES };
+    let ranges = places.iter().map(|place| (place.start.load(SeqCst), place.end.load(SeqCst)));
+    let within =
+        ranges.chain([SHARED.range()]).filter(|&(pinned, until)| pinned < end && from < until && pinned < until);
+    within.min().unwrap_or((end, end))
 }
 
 /// In a forked child: the calls of the parent's other threads are not its own.
@@ -210,6 +261,7 @@ pub fn reset_after_fork() {
     }
     MORE_WHOLES.store(0, SeqCst);
     PINNED.store(0, SeqCst);
+    SHARED.reset();
 }
 
 #[cfg(test)]
@@ -226,14 +278,14 @@ mod tests {
             each_unpinned(start * 4096, end * 4096, |from, to| parts.push((from / 4096, to / 4096)));
             parts
         };
-        let pin = |start: usize, end: usize| super::pin(start * 4096 + 100, end * 4096 - 100);
+        let pin = |start: usize, end: usize| super::pin(start * 4096 + 100, end * 4096 - 100, false);
         assert_eq!(unpinned(10, 20), [(10, 20)]);
         let middle = pin(12, 14);
         let overlapping = pin(13, 15);
         let elsewhere = pin(30, 40);
         assert_eq!(unpinned(10, 20), [(10, 12), (15, 20)]);
         // From null on, beside another that begins there.
-        let (first, second) = (super::pin(0, 11 * 4096), super::pin(1, 18 * 4096));
+        let (first, second) = (super::pin(0, 11 * 4096, false), super::pin(1, 18 * 4096, false));
         drop(second);
         assert_eq!(unpinned(10, 20), [(11, 12), (15, 20)]);
         drop(first);
@@ -272,6 +324,27 @@ mod tests {
         drop(overlapping);
         assert_eq!(unpinned(10, 35), [(10, 30)]);
         drop(elsewhere);
+        // What others may share, once it is open, and as long as nobody else's is.
+        let shared = super::pin(20 * 4096 + 8, 22 * 4096 - 8, true);
+        assert!(share(20 * 4096 + 8, 21 * 4096).is_none());
+        shared.has_been_opened();
+        assert_eq!(unpinned(10, 30), [(10, 20), (22, 30)]);
+        let another = share(20 * 4096, 22 * 4096).unwrap();
+        assert!(share(20 * 4096 - 1, 21 * 4096).is_none() && share(21 * 4096, 22 * 4096 + 1).is_none());
+        drop(shared);
+        let beside = super::pin(24 * 4096, 25 * 4096, true);
+        beside.has_been_opened();
+        assert!(share(24 * 4096, 25 * 4096).is_none());
+        assert_eq!(unpinned(10, 30), [(10, 20), (22, 24), (25, 30)]);
+        drop(beside);
+        drop(another);
+        assert_eq!(unpinned(10, 30), [(10, 20), (22, 30)]);
+        drop(super::pin(26 * 4096, 26 * 4096 + FEW + 1, true));
+        drop(share(20 * 4096, 22 * 4096).unwrap());
+        let instead = super::pin(26 * 4096, 26 * 4096 + FEW, true);
+        assert_eq!(unpinned(10, 26 + FEW / 4096), [(10, 26)]);
+        instead.has_been_opened();
+        drop(instead);
         // More than there are places for: everything is pinned.
         let many: Vec<Pin> = (0..PINS + WHOLES.len() + 1).map(|n| pin(100 + n, 101 + n)).collect();
         assert_eq!(many.iter().filter(|pin| pin.is_of_everything()).count(), WHOLES.len() + 1);

@@ -33,7 +33,7 @@ pub const RULES: &[Rule] = &[
             ("hostile", "01_calls_of_administrators.c"),
         ],
     ),
-    rule("no-pins", &[("hostile", "01_calls_while_others_rearm.c")]),
+    rule("no-pins", &[("hostile", "01_calls_while_others_rearm.c"), ("hostile", "01_piece_by_piece.c")]),
     rule("lists-not-kept-open", &[("hostile", "01_lists_while_others_rearm.c")]),
     rule("efault-not-retried", &[("hostile", "01_forked_during_a_call.c")]),
     rule("calls-unwatched", &[("hostile", "01_mapped_over_a_waiting_call.c")]),

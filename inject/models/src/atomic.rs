@@ -52,6 +52,15 @@ macro_rules! atomic {
                 self.0.fetch_and(value, order)
             }
 
+            pub fn fetch_update(
+                &self,
+                order: Ordering,
+                or: Ordering,
+                next: impl FnMut($word) -> Option<$word>,
+            ) -> Result<$word, $word> {
+                self.0.fetch_update(order, or, next)
+            }
+
             pub fn compare_exchange(&self, old: $word, new: $word, order: Ordering, or: Ordering) -> Result<$word, $word> {
                 self.0.compare_exchange(old, new, order, or)
             }
@@ -66,4 +75,5 @@ macro_rules! atomic {
 atomic! {
     AtomicU32: u32;
     AtomicU64: u64;
+    AtomicUsize: usize;
 }

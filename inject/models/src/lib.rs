@@ -13,7 +13,9 @@ pub mod gate;
 pub mod lifecycle;
 #[path = "../../contract/src/ring.rs"]
 pub mod ring;
+#[path = "../../src/pins/shared.rs"]
+pub mod shared;
 #[path = "../../contract/src/sleeper.rs"]
 pub mod sleeper;
 
-pub use atomic::{AtomicU32, AtomicU64};
+pub use atomic::{AtomicU32, AtomicU64, AtomicUsize};

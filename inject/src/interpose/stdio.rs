@@ -12,13 +12,19 @@ fn prepare(address: *const c_void, length: usize) -> Option<ForCall> {
     if buffer.may_be_armed() { prepare_for_call(&buffer) } else { None }
 }
 
+/// The same of so many objects.
+#[inline(never)] // One copy is enough for all calls.
+fn prepare_objects(address: *const c_void, size: usize, count: usize) -> Option<ForCall> {
+    prepare(address, size.saturating_mul(count))
+}
+
 /// Calls with one buffer of so many objects.
 macro_rules! objects {
     ($($(#[$doc:meta])* fn $name:ident($buffer:ident: $buffer_type:ty $(, $before:ident)?);)*) => {$(
         interpose! {
             $(#[$doc])*
             fn $name($buffer: $buffer_type $(, $before: usize)?, size: usize, count: usize, stream: *mut c_void) -> usize; missing 0; |next| {
-                let _open = prepare($buffer.cast(), size.saturating_mul(count));
+                let _open = prepare_objects($buffer.cast(), size, count);
                 // SAFETY: the program's own call.
                 unsafe { next($buffer $(, $before)?, size, count, stream) }
             }

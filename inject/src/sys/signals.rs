@@ -76,6 +76,7 @@ pub fn mask() -> SignalSet {
 pub struct Quiet(SignalSet);
 
 impl Quiet {
+    #[inline(never)] // As above.
     pub fn begin() -> Self {
         Self(set_mask(SignalSet::MAX))
     }
