@@ -1,4 +1,4 @@
-//! Interposed calls whose buffers lie elsewhere.
+//! Interposed calls, most of them with buffers that lie elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -45,6 +45,11 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
     let places =
         ["stack", "heap", "mmap", "between mappings", "apart", "by number", "by number between mappings", "none"];
     let mut bars = places.map(|place| bar(place, &pairs)).into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    bars.push(Bar::new(
+        "calls with eight bytes after the other of an armed mapping".to_owned(),
+        written(&over("armed mapping", &pairs)?),
+        Verdict::NoBar,
+    ));
     bars.push(least("heap", &WRAPPED, "only passes these calls on and sees what they return", &wrapped)?);
     for (place, says) in [("heap", ""), ("apart", ", where names lie apart")] {
         let does = format!("only compares what these calls are given with two addresses{says}");

@@ -1,4 +1,4 @@
-//! Calls whose buffers lie elsewhere, while files are mapped.
+//! Calls while files are mapped: most of them with buffers elsewhere.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -75,6 +75,7 @@ pub fn run(path: &Path) -> anyhow::Result<()> {
         measure_apart(&mut best, on_stack.as_mut_ptr(), on_heap.as_mut_ptr())?;
         measure_by_number(&mut best, "by number", on_stack.as_mut_ptr())?;
         measure_by_number(&mut best, "by number between mappings", hole as *mut u8)?;
+        measure_from_mapping(&mut best, "armed mapping", mappings[0])?;
     }
     best.iter().for_each(|((call, place), time)| println!("{call}, {place}\t{time:.2}"));
     Ok(())
@@ -198,6 +199,23 @@ fn measure_apart(best: &mut Costs, text: *mut u8, name: *mut u8) -> anyhow::Resu
     unsafe {
         measure(best, "sendmsg", "apart", || libc::sendmsg(closed, &raw const message, 0));
         measure(best, "sendmmsg of four", "apart", || libc::sendmmsg(closed, several.as_mut_ptr(), 4, 0));
+    }
+    Ok(())
+}
+
+/// Calls with eight bytes after the other of what is mapped.
+fn measure_from_mapping(best: &mut Costs, place: &'static str, mapping: usize) -> anyhow::Result<()> {
+    let closed = closed_descriptor()?;
+    let mut at = (0..READ).step_by(8).cycle().map(|at| (mapping + at) as *const c_void);
+    let mut next = || at.next().unwrap_or(null());
+    // SAFETY: inside the mapping; the descriptor is none, and the stream's C strings are.
+    unsafe {
+        let stream = libc::fopen(c"/dev/null".as_ptr(), c"w".as_ptr());
+        ensure!(!stream.is_null(), "cannot open /dev/null");
+        measure(best, "write", place, || libc::write(closed, next(), 8));
+        measure(best, "send", place, || libc::send(closed, next(), 8, 0));
+        measure(best, "fwrite", place, || libc::fwrite(next(), 1, 8, stream));
+        libc::fclose(stream);
     }
     Ok(())
 }
