@@ -19,7 +19,8 @@ impl SessionReport {
             let populated = self.readers.iter().flat_map(|r| &r.mappings).map(|mapping| mapping.populated);
             let populated = populated.fold(0, u64::saturating_add);
             lines.push(format!(
-                "{trips} trips in {} ({}){}",
+                "{} in {} ({}){}",
+                count(trips, "trip", "trips"),
                 count(readers as u64, "process", "processes"),
                 methods.join(", "),
                 if populated > 0 { format!("; {} mapped ahead", size(populated)) } else { String::new() }
@@ -62,7 +63,8 @@ impl SessionReport {
         let unserved = self.readers.iter().map(|reader| reader.unserved).fold(0, u64::saturating_add);
         if unserved > 0 {
             lines.push(format!(
-                "{} not served: the optimizer could not be told of so many at once",
+                "{} not served: the optimizer had too many to hear at once, or could not be reached (another network namespace, \
+                 another user's by then, Landlock)",
                 count(unserved, "forked process was", "forked processes were")
             ));
         }
@@ -85,10 +87,11 @@ fn line_of(file: &FileReport) -> String {
         true => format!("{} more", count(file.files, "file", "files")),
     };
     format!(
-        "{name}: {} of {} pre-cached, {} cached already; {}",
+        "{name}: {} of {} pre-cached, {} cached already{}; {}",
         size(file.fetched),
         size(file.size),
         size(file.cached),
+        if file.fetched.saturating_add(file.cached) > file.size { " (each time that it was read)" } else { "" },
         file.decision
     )
 }
@@ -127,6 +130,13 @@ mod tests {
         assert_eq!(size(50 << 20), "50.0 MiB");
         assert_eq!(size(2 << 30), "2.00 GiB");
         assert_eq!(size(1536), "1.50 KiB");
+    }
+
+    #[test]
+    fn what_was_read_again_does_not_look_like_more_than_there_is() {
+        let line = |fetched, cached| line_of(&FileReport { size: 8 << 20, fetched, cached, ..Default::default() });
+        assert!(line(3 << 20, 5 << 20).contains("3.00 MiB of 8.00 MiB pre-cached, 5.00 MiB cached already; "));
+        assert!(line(3 << 20, 6 << 20).contains("6.00 MiB cached already (each time that it was read); "));
     }
 
     #[test]
