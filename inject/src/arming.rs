@@ -253,6 +253,7 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
         let pin = pins::pin(low, high, is_one);
         if is_one {
             open(low, high);
+            pin.has_been_opened();
         }
         pin
     };
@@ -267,7 +268,6 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
             open(start, end);
         }));
     }
-    pin.has_been_opened();
     Some(ForCall { _pin: pin, opened: opened.get() })
 }
 
