@@ -226,9 +226,20 @@ pub struct ForCall {
 }
 
 /// Before a system call that accesses these buffers: checkpoints in them are hit now. `None`: nothing of ours is there.
+#[inline(always)]
+pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
+    prepare(buffers, true)
+}
+
+/// The same for a call that has met a closed page: whatever is said to be open is looked at.
+#[inline(always)]
+pub fn prepare_again(buffers: &Buffers) -> Option<ForCall> {
+    prepare(buffers, false)
+}
+
 #[cold]
 #[inline(never)] // One copy is enough for all who call this.
-pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
+fn prepare(buffers: &Buffers, may_share: bool) -> Option<ForCall> {
     let extent = Cell::new((usize::MAX, 0, 0));
     buffers.each_armed(Doing::by(&|(start, end)| {
         let (low, high, parts) = extent.get();
@@ -238,7 +249,8 @@ pub fn prepare_for_call(buffers: &Buffers) -> Option<ForCall> {
     if low >= high || cfg!(feature = "sabotage-buffers-stay-closed") {
         return None;
     }
-    if owner::is_settled()
+    if may_share
+        && owner::is_settled()
         && let Some(pin) = pins::share(low, high)
     {
         return Some(ForCall { _pin: pin, opened: false });

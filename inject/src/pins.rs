@@ -49,7 +49,7 @@ static MORE_WHOLES: AtomicUsize = AtomicUsize::new(0);
 /// Counts the times that all pins were forgotten.
 static ERA: AtomicU32 = AtomicU32::new(0);
 
-/// What stays open as long as this exists.
+/// What stays open as long as this exists, at least.
 pub enum Pin {
     Shared(SharedPin),
     Range(RangePin),
@@ -173,7 +173,7 @@ fn is_everything_pinned() -> bool {
     MORE_WHOLES.load(SeqCst) != 0 || WHOLES.iter().any(|place| place.load(SeqCst) != 0)
 }
 
-// Neither gives back what is no longer its own: when all pins were forgotten in between, its place may be another's.
+// None gives back what is no longer its own: when all pins were forgotten in between, its place may be another's.
 impl Drop for SharedPin {
     #[inline(never)] // As below.
     fn drop(&mut self) {
@@ -243,9 +243,11 @@ fn first_pinned(from: usize, end: usize) -> (usize, usize) {
         return (end, end);
     }
     let places: &[Place] = if PINNED.load(SeqCst) == 0 { &[] } else { &PLACES };
-    let ranges = places.iter().map(|place| (place.start.load(SeqCst), place.end.load(SeqCst)));
-    let within =
-        ranges.chain([SHARED.range()]).filter(|&(pinned, until)| pinned < end && from < until && pinned < until);
+    let shared = SHARED.range();
+    let is_met = shared.0 < end && from < shared.1;
+    let shared = if is_met && SHARED.retire() { (end, end) } else { shared };
+    let ranges = places.iter().map(|place| (place.start.load(SeqCst), place.end.load(SeqCst))).chain([shared]);
+    let within = ranges.filter(|&(pinned, until)| pinned < end && from < until && pinned < until);
     within.min().unwrap_or((end, end))
 }
 
@@ -329,6 +331,7 @@ mod tests {
         assert!(share(20 * 4096 + 8, 21 * 4096).is_none());
         shared.has_been_opened();
         assert_eq!(unpinned(10, 30), [(10, 20), (22, 30)]);
+        assert_eq!(unpinned(22, 30), [(22, 30)]);
         let another = share(20 * 4096, 22 * 4096).unwrap();
         assert!(share(20 * 4096 - 1, 21 * 4096).is_none() && share(21 * 4096, 22 * 4096 + 1).is_none());
         drop(shared);
@@ -338,13 +341,17 @@ mod tests {
         assert_eq!(unpinned(10, 30), [(10, 20), (22, 24), (25, 30)]);
         drop(beside);
         drop(another);
-        assert_eq!(unpinned(10, 30), [(10, 20), (22, 30)]);
+        // Nobody is at work on it: it stays until something of it is to be closed.
+        assert_eq!(unpinned(22, 30), [(22, 30)]);
         drop(super::pin(26 * 4096, 26 * 4096 + FEW + 1, true));
         drop(share(20 * 4096, 22 * 4096).unwrap());
+        assert_eq!(unpinned(10, 21), [(10, 21)]);
+        assert!(share(20 * 4096, 22 * 4096).is_none());
         let instead = super::pin(26 * 4096, 26 * 4096 + FEW, true);
         assert_eq!(unpinned(10, 26 + FEW / 4096), [(10, 26)]);
         instead.has_been_opened();
         drop(instead);
+        assert_eq!(unpinned(10, 30), [(10, 30)]);
         // More than there are places for: everything is pinned.
         let many: Vec<Pin> = (0..PINS + WHOLES.len() + 1).map(|n| pin(100 + n, 101 + n)).collect();
         assert_eq!(many.iter().filter(|pin| pin.is_of_everything()).count(), WHOLES.len() + 1);

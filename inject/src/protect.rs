@@ -117,13 +117,16 @@ pub fn wanted(protect: Protect, length: usize, guards_are_safe: bool) -> Method 
     }
 }
 
-/// Whether a guard can be placed in the held mapping, which is registered for guards. Whoever meets it meanwhile trips.
+/// Whether a guard can be placed in the held mapping, which is registered for guards. Whoever meets it meanwhile trips; calls do not,
+/// and may have pinned what lay there before.
 pub fn guards_work(held: &Held) -> bool {
-    held.note_guard(0);
+    let mut page = held.start();
+    pins::each_unpinned(page, page + held.length(), |from, _| page = from);
+    held.note_guard((page - held.start()) as u64);
     // SAFETY: `held` keeps the range mapped, and only mappings where guards are safe are registered for them.
     let (tried, removed) = unsafe {
-        let tried = sys::guard_install(held.start(), PAGE as usize);
-        (tried, tried.and_then(|()| sys::guard_remove(held.start(), PAGE as usize)))
+        let tried = sys::guard_install(page, PAGE as usize);
+        (tried, tried.and_then(|()| sys::guard_remove(page, PAGE as usize)))
     };
     // One that was placed and cannot be removed is kept in mind.
     if tried.is_err() || removed.is_ok() {

@@ -46,7 +46,7 @@ pub fn judge(bench: &Bench) -> anyhow::Result<Vec<Bar>> {
         ["stack", "heap", "mmap", "between mappings", "apart", "by number", "by number between mappings", "none"];
     let mut bars = places.map(|place| bar(place, &pairs)).into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     bars.push(Bar::new(
-        "calls with eight bytes after the other of an armed mapping".to_owned(),
+        "calls with an armed mapping's bytes, eight at a time (write and send to no file)".to_owned(),
         written(&over("armed mapping", &pairs)?),
         Verdict::NoBar,
     ));

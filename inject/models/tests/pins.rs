@@ -57,9 +57,9 @@ impl World {
     /// A handler, in its turn.
     fn close(&self) {
         let mut open = self.open.lock().unwrap();
-        let (pinned, until) = self.shared.range();
         for page in PAGES {
-            open[page - 1] &= (pinned..until).contains(&page);
+            let (pinned, until) = self.shared.range();
+            open[page - 1] &= (pinned..until).contains(&page) && !self.shared.retire();
         }
     }
 }

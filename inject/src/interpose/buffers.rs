@@ -6,7 +6,7 @@
 
 use super::memory::preserving_errno;
 use super::words::Call;
-use crate::arming::prepare_for_call;
+use crate::arming::{prepare_again, prepare_for_call};
 use crate::buffers::{Buffers, Words};
 use crate::doing::Doing;
 use crate::in_use::are_calls_watched;
@@ -66,7 +66,7 @@ fn watch(buffers: &Buffers, call: Doing<(), isize>) -> isize {
         // A buffer that is bad in itself stays bad, and a second call could take a second message. Only where pages were
         // closed in spite of the pin (in a child that a signal handler forked during the call), or in a mapping that has come
         // since (then another thread may have opened them again), is it made anew.
-        match prepare_for_call(buffers) {
+        match prepare_again(buffers) {
             Some(again) if again.opened || changes != before => drop(ready.replace(again)),
             _ => return result,
         }

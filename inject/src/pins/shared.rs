@@ -1,7 +1,8 @@
-//! A pin that calls share, one after the other or at once: the last few pages that were opened for one.
+//! A pin that calls share, one after the other or at once: the last few pages that were opened for one. It outlives them, until
+//! another takes its place or something in it is to be closed.
 //!
 //! Programs write what is mapped number by number (numpy calls fwrite(3) for each element of a view), and to pin and open takes two
-//! system calls. What stays pinned stays open, so calls within it need neither.
+//! system calls. What stays pinned stays open, so calls within it need neither. A call that never returns leaves it as it is.
 //!
 //! `inject/models` runs this file in every order of its steps.
 
@@ -36,11 +37,21 @@ impl Shared {
         if self.calls.compare_exchange(0, CHANGING + 1, SeqCst, Relaxed).is_err() {
             return false;
         }
-        // Whoever looks in between sees nothing pinned, or more than is.
+        // Who closes may look in between, and see neither: it is in a turn that this call waits for before it opens.
         self.end.store(0, SeqCst);
         self.start.store(start, SeqCst);
         self.end.store(end, SeqCst);
         true
+    }
+
+    /// Pins nothing any more, unless a call is at work: what is idle is not to keep a checkpoint from being placed.
+    pub fn retire(&self) -> bool {
+        let is_idle = self.calls.compare_exchange(0, CHANGING, SeqCst, Relaxed).is_ok();
+        if is_idle {
+            self.end.store(0, SeqCst);
+            self.has_been_opened();
+        }
+        is_idle
     }
 
     /// All of it: other calls may share it now.

@@ -5,6 +5,9 @@ use super::{FileReport, SessionReport};
 /// Programs without the library that are told one by one.
 const PROGRAMS: usize = 5;
 
+/// The last page of a file is fetched whole.
+const A_PAGE: u64 = precache_contract::PAGE;
+
 impl SessionReport {
     /// One line per file, and one per reason why something was not accelerated.
     pub fn summary(&self) -> Vec<String> {
@@ -91,7 +94,7 @@ fn line_of(file: &FileReport) -> String {
         size(file.fetched),
         size(file.size),
         size(file.cached),
-        if file.fetched.saturating_add(file.cached) > file.size { " (each time that it was read)" } else { "" },
+        if file.fetched.saturating_add(file.cached) > file.size + A_PAGE { " (all passes together)" } else { "" },
         file.decision
     )
 }
@@ -136,7 +139,7 @@ mod tests {
     fn what_was_read_again_does_not_look_like_more_than_there_is() {
         let line = |fetched, cached| line_of(&FileReport { size: 8 << 20, fetched, cached, ..Default::default() });
         assert!(line(3 << 20, 5 << 20).contains("3.00 MiB of 8.00 MiB pre-cached, 5.00 MiB cached already; "));
-        assert!(line(3 << 20, 6 << 20).contains("6.00 MiB cached already (each time that it was read); "));
+        assert!(line(3 << 20, 6 << 20).contains("6.00 MiB cached already (all passes together); "));
     }
 
     #[test]

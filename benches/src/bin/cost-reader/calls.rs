@@ -203,7 +203,7 @@ fn measure_apart(best: &mut Costs, text: *mut u8, name: *mut u8) -> anyhow::Resu
     Ok(())
 }
 
-/// Calls with eight bytes after the other of what is mapped.
+/// Calls with the bytes of what is mapped, eight at a time.
 fn measure_from_mapping(best: &mut Costs, place: &'static str, mapping: usize) -> anyhow::Result<()> {
     let closed = closed_descriptor()?;
     let mut at = (0..READ).step_by(8).cycle().map(|at| (mapping + at) as *const c_void);
