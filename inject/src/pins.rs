@@ -18,7 +18,7 @@ use shared::Shared;
 /// Ranges that can be pinned at a time; when there are more, everything is.
 const PINS: usize = 64;
 
-/// Bytes of a range that stays pinned for other calls ([`Shared`]): too few to hide how far a reader is.
+/// Bytes of a range that stays pinned for other calls ([`Shared`]): to transfer more takes so long that pinning does not count.
 const FEW: usize = 64 << 10;
 
 struct Place {

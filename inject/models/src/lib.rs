@@ -19,3 +19,10 @@ pub mod shared;
 pub mod sleeper;
 
 pub use atomic::{AtomicU32, AtomicU64, AtomicUsize};
+
+/// Runs a model in every order of its steps that three preemptions lead to.
+pub fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut bounded = loom::model::Builder::new();
+    bounded.preemption_bound = Some(3);
+    bounded.check(model);
+}

@@ -4,16 +4,11 @@
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
+use precache_models::check;
 use precache_models::gate::Gate;
 use precache_models::lifecycle::Lifecycle;
 use precache_models::{AtomicU32, AtomicU64};
 use std::sync::atomic::Ordering::*;
-
-fn check(model: impl Fn() + Sync + Send + 'static) {
-    let mut bounded = loom::model::Builder::new();
-    bounded.preemption_bound = Some(3);
-    bounded.check(model);
-}
 
 /// One thread enrols the process while another one forks. Loom sees to it that nobody
 /// looks at their work, as a child's copy of it does, while it is under way.

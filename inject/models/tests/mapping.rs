@@ -3,6 +3,7 @@
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
+use precache_models::check;
 use precache_models::lifecycle::{Departures, Lifecycle, Turns};
 use precache_models::{AtomicU32, AtomicU64};
 use std::ops::Range;
@@ -128,12 +129,6 @@ impl Waits {
     fn includes(self, is_first: bool) -> bool {
         matches!(self, Self::All | Self::Hidden) || self == Self::First && is_first
     }
-}
-
-fn check(model: impl Fn() + Sync + Send + 'static) {
-    let mut bounded = loom::model::Builder::new();
-    bounded.preemption_bound = Some(3);
-    bounded.check(model);
 }
 
 fn handlers_and_one_who_unmaps(waits: Waits) {

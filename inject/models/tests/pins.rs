@@ -3,7 +3,7 @@
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 use precache_models::shared::Shared;
-use precache_models::{AtomicU32, AtomicUsize};
+use precache_models::{AtomicU32, AtomicUsize, check};
 
 /// Two pages, by number; address 0 is nobody's.
 const PAGES: [usize; 2] = [1, 2];
@@ -31,7 +31,7 @@ impl World {
         Arc::new(Self { shared, open: Mutex::new([true, false]) })
     }
 
-    /// As `arming::prepare_for_call` does it, and then the system call.
+    /// As `arming::prepare` does it, and then the system call.
     fn call(&self, page: usize, change: Change) {
         if self.shared.join(page, page + 1) {
             self.access(page);
@@ -65,9 +65,7 @@ impl World {
 }
 
 fn two_calls_and_a_handler(change: Change) {
-    let mut bounded = loom::model::Builder::new();
-    bounded.preemption_bound = Some(3);
-    bounded.check(move || {
+    check(move || {
         let world = World::new();
         let calls = PAGES.map(|page| {
             let world = world.clone();

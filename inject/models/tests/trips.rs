@@ -2,15 +2,10 @@
 
 use loom::thread;
 use precache_models::AtomicU32;
+use precache_models::check;
 use precache_models::ring::{Advice, News, Ring, What};
 use precache_models::sleeper::Sleeper;
 use std::sync::Arc;
-
-fn check(model: impl Fn() + Sync + Send + 'static) {
-    let mut bounded = loom::model::Builder::new();
-    bounded.preemption_bound = Some(3);
-    bounded.check(model);
-}
 
 /// Trips of one slot, advice about the other.
 fn news(slot: u16, offset: u64) -> News {
