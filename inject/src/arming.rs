@@ -257,15 +257,18 @@ fn prepare(buffers: &Buffers, may_share: bool) -> Option<ForCall> {
     }
     let is_one = parts == 1;
     let opened = Cell::new(false);
-    let open = |start, end| opened.set(opened.get() | handler::hit_for_call(start, end));
+    let open = |start, end| {
+        let (any, until) = handler::hit_for_call(start, end);
+        opened.set(opened.get() | any);
+        until
+    };
     // A handler may fork wherever signals are not blocked: its child goes on here, too.
     let pin = {
         let _quiet = sys::Quiet::begin();
         settle_inheritance();
         let pin = pins::pin(low, high, is_one);
         if is_one {
-            open(low, high);
-            pin.has_been_opened();
+            pin.is_open_up_to(open(low, high));
         }
         pin
     };
@@ -277,7 +280,7 @@ fn prepare(buffers: &Buffers, may_share: bool) -> Option<ForCall> {
         buffers.each_armed(Doing::by(&|(start, end)| {
             let _quiet = sys::Quiet::begin();
             settle_inheritance();
-            open(start, end);
+            let _ = open(start, end);
         }));
     }
     Some(ForCall { _pin: pin, opened: opened.get() })
