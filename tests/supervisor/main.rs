@@ -6,6 +6,7 @@ mod ending;
 mod environment;
 mod input;
 mod library;
+mod namespaces;
 mod process;
 mod reports;
 mod signals;

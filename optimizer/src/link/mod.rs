@@ -1,5 +1,5 @@
 //! The supervisor's side of the connection to the optimizer: reached under a name of its own for every user, limited
-//! memory cgroup and mount namespace, started if it does not run.
+//! memory cgroup and mount, PID and user namespace, started if it does not run.
 
 mod client;
 pub mod incoming;

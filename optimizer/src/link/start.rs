@@ -31,7 +31,11 @@ pub fn optimizer(name: &str, deadline: Deadline) -> Result<()> {
     drop(command);
     let word = first_words(ours, deadline)?;
     // It forks once more before it says anything, and lets this child end, so that init is its parent.
-    child.wait()?;
+    match child.wait() {
+        // Where SIGCHLD is ignored, as our parent may have left it, the kernel has reaped it (wait(2)).
+        Err(error) if error.raw_os_error() != Some(libc::ECHILD) => return Err(error),
+        _ => {}
+    }
     match word.as_str() {
         "ready" | "taken" => Ok(()),
         "" => Err(Error::new(ErrorKind::UnexpectedEof, "it ended before it was ready")),

@@ -15,7 +15,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
@@ -204,10 +203,18 @@ fn in_memory() -> Result<Library, Errno> {
     file.write_all(CONTENT).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::ENOMEM)))?;
     let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SHRINK;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals | SealFlag::F_SEAL_SEAL))?;
-    Ok(Library {
-        path: PathBuf::from(format!("/proc/{}/fd/{}", process::id(), file.as_raw_fd())),
-        _memory: Some(file.into()),
-    })
+    let path =
+        descriptor_in_proc(&file).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::ESTALE)))?;
+    Ok(Library { path, _memory: Some(file.into()) })
+}
+
+/// Our number is that of the PID namespace to which /proc belongs, which need not be ours: by another one it would be somebody else's
+/// descriptor.
+fn descriptor_in_proc(file: &File) -> io::Result<PathBuf> {
+    let path = Path::new("/proc").join(fs::read_link("/proc/self")?).join("fd").join(file.as_raw_fd().to_string());
+    let (there, own) = (fs::metadata(&path)?, file.metadata()?);
+    let is_own = (there.dev(), there.ino()) == (own.dev(), own.ino());
+    is_own.then_some(path).ok_or_else(|| Errno::ESTALE.into())
 }
 
 /// The value of LD_PRELOAD with the library before what is there already.

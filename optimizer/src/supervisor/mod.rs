@@ -8,6 +8,7 @@ mod inherited;
 mod launch;
 mod library;
 pub mod message;
+mod namespaces;
 mod optimizer;
 mod outcome;
 mod publish;
@@ -40,6 +41,8 @@ use crate::options::{Mode, RunOptions};
 #[derive(Debug, thiserror::Error)]
 enum NotAccelerated {
     #[error(transparent)]
+    Namespace(#[from] namespaces::Unfit),
+    #[error(transparent)]
     Target(#[from] NotInjected),
     #[error(transparent)]
     Library(#[from] LibraryError),
@@ -59,6 +62,10 @@ struct Injection {
 
 pub fn run(options: &RunOptions, command: &[OsString]) -> ExitCode {
     if options.mode == Mode::Off {
+        return run_alone(command);
+    }
+    if let Err(why) = namespaces::where_children_start() {
+        not_accelerated(options, &why);
         return run_alone(command);
     }
     let start = Instant::now();
@@ -110,6 +117,7 @@ fn prepare(options: &RunOptions, command: &[OsString]) -> Result<Injection, NotA
     if let Some(why) = against.or_else(target::preloaded_sanitizer) {
         return Err(why.into());
     }
+    namespaces::who_we_are()?;
     let library = Library::unpack()?;
     let optimizer = Optimizer::start(options)?;
     let settings = settings::of_readers(options, &optimizer, library.path())?;
