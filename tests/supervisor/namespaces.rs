@@ -59,10 +59,8 @@ fn nothing_is_shared_where_our_user_may_be_anybody() {
 fn the_library_in_memory_where_proc_is_of_another_pid_namespace() {
     let ran = reported(|file| {
         let mut inner = supervisor();
-        inner.args(["--report", file, "true"]);
-        let arguments = ["--user", "--map-root-user", "--pid", "--fork", "env", "XDG_CACHE_HOME=/dev/null/none"];
-        unshared(&arguments[..3], &inner)?;
-        unshared(&arguments, &inner)
+        let inner = by(&["env", "XDG_CACHE_HOME=/dev/null/none"], inner.args(["--report", file, "true"]));
+        unshared(&["--user", "--map-root-user", "--pid", "--fork"], &inner)
     });
     let Some((finished, report)) = ran else { return };
     assert!(finished.status.success() && !finished.stderr.contains("ld.so"), "{finished:?}");

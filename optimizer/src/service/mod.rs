@@ -1,5 +1,5 @@
-//! The optimizer as a service: shared by all supervisors of one user, limited memory cgroup and mount namespace, started
-//! by the first, ended when idle.
+//! The optimizer as a service: shared by all supervisors of one user, limited memory cgroup, and mount, PID and user namespace,
+//! started by the first, ended when idle.
 
 mod daemon;
 mod early;
