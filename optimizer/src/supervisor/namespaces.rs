@@ -21,10 +21,12 @@ pub enum Unfit {
 /// After unshare(2) with CLONE_NEWPID the first child is the init of a new namespace, and the last: when it has ended, no other can be
 /// started, and it is not reaped before what else is in there. To become the program is all that we can do.
 pub fn where_children_start() -> Result<(), Unfit> {
-    // Before the first child is there, the link cannot be read (pid_namespaces(7)).
-    let namespace = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
-    let own = namespace("pid");
-    if own.is_none() || namespace("pid_for_children") == own { Ok(()) } else { Err(Unfit::ChildrenElsewhere) }
+    const CHILDREN: &str = "/proc/self/ns/pid_for_children";
+    // Kernels before 4.12 have no such link.
+    let can_be_told = fs::symlink_metadata(CHILDREN).is_ok();
+    // Before the first child is there, it leads nowhere (pid_namespaces(7)).
+    let are_here = || fs::read_link(CHILDREN).ok() == fs::read_link("/proc/self/ns/pid").ok();
+    if !can_be_told || are_here() { Ok(()) } else { Err(Unfit::ChildrenElsewhere) }
 }
 
 /// Users that a namespace does not map have the overflow number there (user_namespaces(7)), and so in the credentials of their sockets.
