@@ -22,7 +22,7 @@ enum Change {
     OfWhatIsIdle,
     OfAnything,
     /// Looks what is open before it is pinned.
-    AfterALook,
+    OfWhatWasOpen,
 }
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
         if change == Change::OfAnything {
             self.shared.reset();
         }
-        let before = (change == Change::AfterALook).then(|| first_closed(&self.open.lock().unwrap(), page + 1));
+        let before = (change == Change::OfWhatWasOpen).then(|| first_closed(&self.open.lock().unwrap(), page + 1));
         if self.shared.change(page, END) {
             let mut open = self.open.lock().unwrap();
             open[page - 1] = true;
@@ -110,7 +110,7 @@ fn what_lies_behind_must_be_pinned_before_it_is_looked_at() {
         world.shared.reset();
         let calls = PAGES.map(|page| {
             let world = world.clone();
-            thread::spawn(move || world.call(page, Change::AfterALook))
+            thread::spawn(move || world.call(page, Change::OfWhatWasOpen))
         });
         world.close();
         calls.into_iter().for_each(|call| call.join().unwrap());
