@@ -201,6 +201,7 @@ impl Curtain {
         self.first_doubtful(span).is_none()
     }
 
+
     /// What the last trip opened that its reader will read next, and has not read before: empty, unless pages are mapped
     /// ahead, and its order of reading is known, and is forward.
     pub fn ahead(&self) -> Span {
