@@ -257,18 +257,15 @@ fn prepare(buffers: &Buffers, may_share: bool) -> Option<ForCall> {
     }
     let is_one = parts == 1;
     let opened = Cell::new(false);
-    let open = |start, end| {
-        let (any, until) = handler::hit_for_call(start, end);
-        opened.set(opened.get() | any);
-        until
-    };
+    let open = |start, end| opened.set(opened.get() | handler::hit_for_call(start, end));
     // A handler may fork wherever signals are not blocked: its child goes on here, too.
     let pin = {
         let _quiet = sys::Quiet::begin();
         settle_inheritance();
         let pin = pins::pin(low, high, is_one);
         if is_one {
-            pin.is_open_up_to(open(low, high));
+            open(low, high);
+            pin.has_been_opened();
         }
         pin
     };
@@ -280,7 +277,7 @@ fn prepare(buffers: &Buffers, may_share: bool) -> Option<ForCall> {
         buffers.each_armed(Doing::by(&|(start, end)| {
             let _quiet = sys::Quiet::begin();
             settle_inheritance();
-            let _ = open(start, end);
+            open(start, end);
         }));
     }
     Some(ForCall { _pin: pin, opened: opened.get() })

@@ -18,9 +18,8 @@ use shared::Shared;
 /// Ranges that can be pinned at a time; when there are more, everything is.
 const PINS: usize = 64;
 
-/// Bytes of a range that stays pinned for other calls ([`Shared`]), with what is open behind it: to transfer more takes so long that
-/// pinning does not count.
-const FEW: usize = 1 << 20;
+/// Bytes of a range that stays pinned for other calls ([`Shared`]): to transfer more takes so long that pinning does not count.
+const FEW: usize = 64 << 10;
 
 struct Place {
     /// 0: free.
@@ -96,13 +95,13 @@ fn in_pages(start: usize, end: usize) -> (usize, usize) {
     (start.max(PAGE) / PAGE * PAGE, end.saturating_add(PAGE - 1) / PAGE * PAGE)
 }
 
-/// Pins the pages that `start..end` lies in. If they are few and one buffer's, more are, for other calls, too: until the first of them
-/// that [is closed](Pin::is_open_up_to), once it is known.
+/// Pins the pages that `start..end` lies in: if they are few and one buffer's, for other calls, too, once they
+/// [have been opened](Pin::has_been_opened).
 pub fn pin(start: usize, end: usize, is_one: bool) -> Pin {
-    let (start, end) = in_pages(start, end);
     let is_few = is_one & (end - start <= FEW);
+    let (start, end) = in_pages(start, end);
     let era = ERA.load(Relaxed);
-    if is_few && SHARED.change(start, start + FEW) {
+    if is_few && SHARED.change(start, end) {
         return Pin::Shared(SharedPin { era });
     }
     PINNED.fetch_add(1, SeqCst);
@@ -162,10 +161,10 @@ impl Pin {
         matches!(self, Self::Whole(_))
     }
 
-    /// All of what it pins, up to this page.
-    pub fn is_open_up_to(&self, end: usize) {
+    /// All of what it pins.
+    pub fn has_been_opened(&self) {
         if let Self::Shared(_) = self {
-            SHARED.is_open_up_to(end);
+            SHARED.has_been_opened();
         }
     }
 }
@@ -330,16 +329,14 @@ mod tests {
         // What others may share, once it is open, and as long as nobody else's is.
         let shared = super::pin(20 * 4096 + 8, 22 * 4096 - 8, true);
         assert!(share(20 * 4096 + 8, 21 * 4096).is_none());
-        // Until it is known what is open behind it, all that may be is pinned.
-        assert_eq!(unpinned(10, 300), [(10, 20), (20 + FEW / 4096, 300)]);
-        shared.is_open_up_to(22 * 4096);
+        shared.has_been_opened();
         assert_eq!(unpinned(10, 30), [(10, 20), (22, 30)]);
         assert_eq!(unpinned(22, 30), [(22, 30)]);
         let another = share(20 * 4096, 22 * 4096).unwrap();
         assert!(share(20 * 4096 - 1, 21 * 4096).is_none() && share(21 * 4096, 22 * 4096 + 1).is_none());
         drop(shared);
         let beside = super::pin(24 * 4096, 25 * 4096, true);
-        beside.is_open_up_to(25 * 4096);
+        beside.has_been_opened();
         assert!(share(24 * 4096, 25 * 4096).is_none());
         assert_eq!(unpinned(10, 30), [(10, 20), (22, 24), (25, 30)]);
         drop(beside);
@@ -350,12 +347,9 @@ mod tests {
         drop(share(20 * 4096, 22 * 4096).unwrap());
         assert_eq!(unpinned(10, 21), [(10, 21)]);
         assert!(share(20 * 4096, 22 * 4096).is_none());
-        let instead = super::pin(26 * 4096, 27 * 4096, true);
-        // Never more than it was of.
-        instead.is_open_up_to(usize::MAX);
-        assert_eq!(unpinned(10, 27 + FEW / 4096), [(10, 26), (26 + FEW / 4096, 27 + FEW / 4096)]);
-        assert!(share(27 * 4096, 26 * 4096 + FEW).is_some());
-        assert!(share(27 * 4096, 26 * 4096 + FEW + 1).is_none());
+        let instead = super::pin(26 * 4096, 26 * 4096 + FEW, true);
+        assert_eq!(unpinned(10, 26 + FEW / 4096), [(10, 26)]);
+        instead.has_been_opened();
         drop(instead);
         assert_eq!(unpinned(10, 30), [(10, 30)]);
         // More than there are places for: everything is pinned.

@@ -48,28 +48,6 @@ fn run_in_strace() {
     }
 }
 
-/// What is open already is pinned for many calls at once: else each blocks all signals twice.
-#[test]
-fn strace_counts_few_calls_of_ours_for_pieces_of_what_was_read() {
-    if !has("strace", &["-V"]) {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let trace = folder.path().join("trace");
-    let words = ["strace", "-f", "-e", "trace=rt_sigprocmask,pwrite64", "-e", "signal=none", "-o"].map(OsString::from);
-    let pieces = compiled("pieces.c", &[]).into_os_string();
-    let program = Program::new(words.into_iter().chain([trace.clone().into(), pieces, data()]));
-    for method in METHODS {
-        let (left, report) = program.under(&[method, "--distance=1M"]);
-        assert!(left.status.code() == Some(3) && report.trips() > 0, "{left:?} {:#}", report.0);
-        let calls = std::fs::read_to_string(&trace).expect("strace writes it");
-        let count = |name| calls.lines().filter(|line| line.contains(name)).count();
-        let pieces = MIB << 8;
-        assert_eq!(count("pwrite64("), pieces);
-        assert!(count("rt_sigprocmask(") < pieces / 4, "{} of {pieces}", count("rt_sigprocmask("));
-    }
-}
-
 /// Its samples are taken in the handler, too, and the trips are faults that it counts.
 #[test]
 fn run_in_perf() {

@@ -7,7 +7,6 @@ use precache_models::{AtomicU32, AtomicUsize, check};
 
 /// Two pages, by number; address 0 is nobody's.
 const PAGES: [usize; 2] = [1, 2];
-const END: usize = 3;
 
 /// The pages that are open. Handlers and calls change that in their turn alone.
 struct World {
@@ -15,22 +14,19 @@ struct World {
     open: Mutex<[bool; 2]>,
 }
 
-/// What whoever pins something else does.
+/// Whether whoever pins something else looks first whether calls are at work.
 #[derive(Clone, Copy, PartialEq)]
 enum Change {
-    /// Looks first whether calls are at work.
     OfWhatIsIdle,
     OfAnything,
-    /// Looks what is open before it is pinned.
-    OfWhatWasOpen,
 }
 
 impl World {
     /// The first page is shared.
     fn new() -> Arc<Self> {
         let shared = Shared::new(AtomicUsize::new(0), AtomicUsize::new(0), AtomicU32::new(0));
-        assert!(shared.change(PAGES[0], END));
-        shared.is_open_up_to(PAGES[1]);
+        assert!(shared.change(PAGES[0], PAGES[0] + 1));
+        shared.has_been_opened();
         shared.leave();
         Arc::new(Self { shared, open: Mutex::new([true, false]) })
     }
@@ -45,13 +41,9 @@ impl World {
         if change == Change::OfAnything {
             self.shared.reset();
         }
-        let before = (change == Change::OfWhatWasOpen).then(|| first_closed(&self.open.lock().unwrap(), page + 1));
-        if self.shared.change(page, END) {
-            let mut open = self.open.lock().unwrap();
-            open[page - 1] = true;
-            let until = before.unwrap_or_else(|| first_closed(&open, page + 1));
-            drop(open);
-            self.shared.is_open_up_to(until);
+        if self.shared.change(page, page + 1) {
+            self.open.lock().unwrap()[page - 1] = true;
+            self.shared.has_been_opened();
             self.access(page);
             self.shared.leave();
         }
@@ -72,10 +64,6 @@ impl World {
     }
 }
 
-fn first_closed(open: &[bool; 2], from: usize) -> usize {
-    (from..END).find(|page| !open[page - 1]).unwrap_or(END)
-}
-
 fn two_calls_and_a_handler(change: Change) {
     check(move || {
         let world = World::new();
@@ -85,8 +73,8 @@ fn two_calls_and_a_handler(change: Change) {
         });
         world.close();
         calls.into_iter().for_each(|call| call.join().unwrap());
-        // Nobody is left, of those that count.
-        assert!(change == Change::OfAnything || world.shared.change(1, END));
+        // Nobody is left.
+        assert!(world.shared.change(1, 2));
     });
 }
 
@@ -96,23 +84,7 @@ fn what_a_call_shares_stays_open() {
 }
 
 #[test]
-#[should_panic(expected = "is closed")]
+#[should_panic(expected = "page 1 is closed")]
 fn what_calls_are_at_work_on_must_not_change() {
     two_calls_and_a_handler(Change::OfAnything);
-}
-
-#[test]
-#[should_panic(expected = "page 2 is closed")]
-fn what_lies_behind_must_be_pinned_before_it_is_looked_at() {
-    check(|| {
-        let world = World::new();
-        *world.open.lock().unwrap() = [false, true];
-        world.shared.reset();
-        let calls = PAGES.map(|page| {
-            let world = world.clone();
-            thread::spawn(move || world.call(page, Change::OfWhatWasOpen))
-        });
-        world.close();
-        calls.into_iter().for_each(|call| call.join().unwrap());
-    });
 }

@@ -191,16 +191,14 @@ impl Curtain {
         (self.begun, self.near, self.blocks) = (0, 0, 0);
     }
 
-    /// The first page of the span that may be protected.
-    pub fn first_doubtful(&self, span: Span) -> Option<u64> {
-        if matches!(self.state, State::Resting { .. }) { self.first_sentinel(span) } else { self.first_closed(span) }
-    }
-
     /// Whether nothing of the span can be protected.
     pub fn is_open(&self, span: Span) -> bool {
-        self.first_doubtful(span).is_none()
+        match self.state {
+            State::Drawn => self.first_closed(span).is_none(),
+            State::Resting { .. } => !self.may_hold_sentinel(span),
+            State::Lifted => true,
+        }
     }
-
 
     /// What the last trip opened that its reader will read next, and has not read before: empty, unless pages are mapped
     /// ahead, and its order of reading is known, and is forward.

@@ -94,10 +94,12 @@ impl Curtain {
         self.length / (SENTINELS + 1) / PAGE * PAGE
     }
 
-    /// The first page of the span, in pages, that may be a sentinel while access is random.
-    pub(super) fn first_sentinel(&self, span: Span) -> Option<u64> {
-        let first = span.start.checked_next_multiple_of(self.spacing())?;
-        (first < span.end).then_some(first)
+    /// Whether a page of the span may be a sentinel while access is random.
+    pub(super) fn may_hold_sentinel(&self, span: Span) -> bool {
+        let spacing = self.spacing();
+        // That begins in the span, or in the page before it.
+        let first = || span.start.saturating_sub(PAGE - 1).next_multiple_of(spacing);
+        spacing > 0 && first() < span.end
     }
 
     /// A sentinel has been hit while access is random: one that was hit some trips ago is protected again, or the curtain is

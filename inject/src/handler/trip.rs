@@ -90,20 +90,19 @@ fn is_ours(segment: Option<&Segment>, address: usize, is_write: bool, frame: usi
 }
 
 /// Before the kernel accesses `start..end` for the program: it raises no SIGSEGV, it fails. So what the range holds of
-/// checkpoints is hit here; the answer is whether it held any, and up to which page the mapping is open that the range ends in. Not for
-/// signal context.
-#[inline(never)] // One copy is enough for all who call this.
-pub fn hit_for_call(start: usize, end: usize) -> (bool, usize) {
-    let (mut opened, mut until) = (false, 0);
+/// checkpoints is hit here; the answer is whether it held any. Not for signal context.
+pub fn hit_for_call(start: usize, end: usize) -> bool {
+    let mut opened = false;
     let segment = attachment::served();
     registry::each_overlapping(start, end, |held| {
         let first = start.saturating_sub(held.start()) as u64 / PAGE * PAGE;
         let last = (end - held.start()).min(held.length()) as u64;
         let span = Span { start: first, end: last.next_multiple_of(PAGE) };
+        let mut was_closed = false;
         loop {
             let closed = held.wait_turn().curtain().first_closed(span);
             let Some(at) = closed else { break };
-            opened = true;
+            was_closed = true;
             // Not in a turn: it may take a while to find another optimizer.
             let refused = segment.is_some_and(|segment| publish(segment, &held, at).is_some());
             if refused || !follow(segment, &held, &mut held.wait_turn(), at) {
@@ -111,19 +110,19 @@ pub fn hit_for_call(start: usize, end: usize) -> (bool, usize) {
             }
         }
         let mut turn = held.wait_turn();
-        let rest = Span { start: first, end: held.length() as u64 };
-        let doubtful = turn.curtain().first_doubtful(rest).unwrap_or(rest.end);
-        until = until.max(held.start() + doubtful.max(span.end) as usize);
         // Sentinels, and pages that stay closed because the optimizer is gone.
-        if doubtful < span.end {
-            opened = true;
+        if !turn.curtain().is_open(span) {
+            was_closed = true;
             let _ = open_all(&held, span);
         }
+        if was_closed {
+            opened = true;
+            if let Some(segment) = segment {
+                segment.counters.lifted_for_calls.fetch_add(1, Relaxed);
+            }
+        }
     });
-    if opened && let Some(segment) = segment {
-        segment.counters.lifted_for_calls.fetch_add(1, Relaxed);
-    }
-    (opened, until)
+    opened
 }
 
 fn whole(held: &Held) -> Span {

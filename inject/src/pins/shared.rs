@@ -31,8 +31,8 @@ impl Shared {
         is_open & (self.start.load(Relaxed) <= start) & (end <= self.end.load(Relaxed))
     }
 
-    /// Pins `start..end` instead, as long as no call is at work: it is one of a call that is to open the part that it needs, to
-    /// [tell](Self::is_open_up_to) how much of the rest is open, and to leave.
+    /// Pins `start..end` instead, as long as no call is at work: it is one of a call that is to open it, and
+    /// [tell](Self::has_been_opened), and to leave.
     pub fn change(&self, start: usize, end: usize) -> bool {
         if self.calls.compare_exchange(0, CHANGING + 1, SeqCst, Relaxed).is_err() {
             return false;
@@ -49,15 +49,14 @@ impl Shared {
         let is_idle = self.calls.compare_exchange(0, CHANGING, SeqCst, Relaxed).is_ok();
         if is_idle {
             self.end.store(0, SeqCst);
-            self.calls.fetch_sub(CHANGING, SeqCst);
+            self.has_been_opened();
         }
         is_idle
     }
 
-    /// What lies behind is not pinned any more, and other calls may share the rest.
-    pub fn is_open_up_to(&self, end: usize) {
-        self.end.store(end.min(self.end.load(Relaxed)), SeqCst);
-        self.calls.fetch_sub(CHANGING, SeqCst);
+    /// All of it: other calls may share it now.
+    pub fn has_been_opened(&self) {
+        self.calls.fetch_and(!CHANGING, SeqCst);
     }
 
     pub fn leave(&self) {
