@@ -155,12 +155,20 @@ fn a_mapping_that_is_not_ours_is_populated() {
     assert!(has_fetched(&storage, SIZE));
 }
 
+/// Of a part that the program has not begun to read.
+const ON_ITS_WORD: u64 = 8 * MIB;
+
 #[test]
 fn what_will_be_needed_is_fetched_and_nothing_else() {
-    fetches("data = mapped(); data.madvise(mmap.MADV_WILLNEED, 16 * MIB, 32 * MIB)", 32 * MIB);
-    fetches("data = mapped(); print(C.posix_madvise(P(address_of(data) + 24 * MIB), P(16 * MIB), 3))", 16 * MIB);
-    fetches("data = mapped(); os.posix_fadvise(file, 16 * MIB, 32 * MIB, os.POSIX_FADV_WILLNEED)", 32 * MIB);
-    fetches("data = mapped(); print(C.readahead(file, P(8 * MIB), P(24 * MIB)))", 24 * MIB);
+    fetches("data = mapped(); data.madvise(mmap.MADV_WILLNEED)", SIZE);
+    for says in [
+        "data.madvise(mmap.MADV_WILLNEED, 16 * MIB, 32 * MIB)",
+        "print(C.posix_madvise(P(address_of(data) + 24 * MIB), P(16 * MIB), 3))",
+        "os.posix_fadvise(file, 16 * MIB, 32 * MIB, os.POSIX_FADV_WILLNEED)",
+        "print(C.readahead(file, P(8 * MIB), P(24 * MIB)))",
+    ] {
+        fetches(&format!("data = mapped(); {says}"), ON_ITS_WORD);
+    }
 }
 
 /// The same by number.
@@ -173,8 +181,23 @@ fn what_will_be_needed_is_fetched_when_it_is_said_by_number() {
         format!("{fadvise}, file, P(16 * MIB), P(24 * MIB), 3"),
         format!("{readahead}, file, P(16 * MIB), P(24 * MIB)"),
     ] {
-        fetches(&format!("data = mapped(); print(C.syscall({call}))"), 24 * MIB);
+        fetches(&format!("data = mapped(); print(C.syscall({call}))"), ON_ITS_WORD);
     }
+}
+
+/// Where the places that are read have no order, all that was said is fetched once that shows.
+#[test]
+fn what_will_be_needed_in_no_order_is_fetched() {
+    let (storage, file) = slow();
+    let says = "data = mapped(); data.madvise(mmap.MADV_WILLNEED, 16 * MIB, 32 * MIB)";
+    let reads = "import random\nfor at in random.Random(1).sample(range(128), 60): data[16 * MIB + at * MIB // 4]";
+    let parts = [says, reads, "print(zlib.crc32(data))"];
+    let (printed, _) = run(&storage, file, parts, &[], |part| {
+        let fetched = [ON_ITS_WORD, 32 * MIB][part];
+        wait_for("what was asked for", || has_fetched(&storage, fetched));
+        assert_fetched(&storage, fetched + 4 * MIB);
+    });
+    assert_eq!(printed, [checksum()]);
 }
 
 /// Faults before the first request.

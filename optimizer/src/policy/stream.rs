@@ -153,6 +153,11 @@ impl Streams {
         self.faults_before_request
     }
 
+    /// Whether the last trip began a stream.
+    pub fn has_begun(&self) -> bool {
+        self.streams.iter().any(|stream| Some(stream.id) == self.latest && stream.first == stream.last)
+    }
+
     /// Spacing of checkpoints that the streams want.
     pub fn distance(&self) -> u64 {
         if self.close_up > 0 { STEP.min(self.distance) } else { self.distance }

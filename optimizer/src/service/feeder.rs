@@ -6,6 +6,7 @@ use crate::options::{Mode, RunOptions};
 use crate::policy::plan::Plan;
 use crate::policy::storage::Storage;
 use crate::policy::stream::{Decision, StreamId, Streams, Thresholds};
+use crate::policy::wanted::Wanted;
 use crate::policy::window::Sizing;
 use crate::progress::{MappingId, ProgressSource};
 use precache_contract::ring::Advice;
@@ -46,8 +47,8 @@ pub struct Feeder {
     told: (u64, Vec<Thresholds>),
     /// Hears what is cached, if the reader maps pages ahead of itself.
     listener: Option<Arc<dyn Audience>>,
-    /// What the program said last that it will need.
-    wanted: Range<u64>,
+    /// What the program says that it will need.
+    wanted: Wanted,
 }
 
 /// The lane of what the program says that it will need, and how many parts may be queued there: of a program that says so
@@ -72,6 +73,7 @@ impl Feeder {
     ) -> Self {
         let file = &supply.file;
         let origin = extent.start.min(file.size);
+        let wanted = Wanted::new(origin..extent.end.min(file.size), file.request());
         let ranges = options.ranges.iter().filter(|range| range.file == file.path);
         let plan = Plan::of_mapping(extent, file.size, ranges.map(|range| range.start..range.end));
         let sizing = Sizing { size: options.size, is_auto: options.size_auto, threshold: options.threshold };
@@ -96,7 +98,7 @@ impl Feeder {
             begun,
             told,
             listener,
-            wanted: 0..0,
+            wanted,
         }
     }
 
@@ -113,6 +115,8 @@ impl Feeder {
         self.streams.fall_behind(have_come || source.has_more_news());
         let decision = self.streams.observe(offset, self.begun.elapsed());
         self.carry_out(decision, source);
+        let parts = self.wanted.tripped(offset, self.streams.has_begun());
+        self.fetch(parts);
         if have_come || source.has_more_news() {
             self.streams.told_late();
         }
@@ -131,6 +135,8 @@ impl Feeder {
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
         }
         if let Some((stream, extents)) = decision.request {
+            let parts = self.wanted.is_read(&extents);
+            self.fetch(parts);
             self.retainer.advance(stream, &extents);
             self.streams.bound_windows(self.retainer.longest_window());
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
@@ -153,20 +159,21 @@ impl Feeder {
                 let decision = self.streams.advise(part, advice);
                 self.carry_out(decision, source);
             }
-            Advice::WillNeed => self.fetch(part),
+            Advice::WillNeed => {
+                let parts = self.wanted.say(part);
+                self.fetch(parts);
+            }
             Advice::DontNeed => self.retainer.drop_as_told(part),
         }
     }
 
-    /// Fetches all of it, in order, as far as there is room. The reader's windows take turns with it.
-    fn fetch(&mut self, part: Range<u64>) {
-        let queued = self.pool.queued(self.lane(WANTED));
-        let is_on_its_way = queued.extents > 0 && self.wanted.start <= part.start && part.end <= self.wanted.end;
-        if is_on_its_way || queued.extents >= MOST_WANTED {
-            return;
+    /// Fetches these, in order, as far as there is room. The reader's windows take turns with them.
+    fn fetch(&self, parts: Vec<Range<u64>>) {
+        for part in parts {
+            if self.pool.queued(self.lane(WANTED)).extents < MOST_WANTED {
+                self.retainer.promise(self.lane(WANTED), part);
+            }
         }
-        self.wanted = part.clone();
-        self.retainer.promise(self.lane(WANTED), part);
     }
 
     fn lane(&self, stream: u32) -> Lane {
