@@ -8,6 +8,7 @@
 use precache_contract::STEP;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::slice;
 
 /// Bytes that are fetched on the program's word before it has read any of what it said.
 const CREDIT: u64 = 8 << 20;
@@ -62,7 +63,7 @@ impl Wanted {
             return Vec::new();
         }
         if part.start <= self.whole.start && part.end >= self.whole.end || part.end - part.start <= self.piece {
-            return vec![part];
+            return Vec::from_iter([part]);
         }
         if self.waiting.len() < MOST {
             self.waiting.push_back(part);
@@ -86,8 +87,8 @@ impl Wanted {
         if self.waiting.iter().chain(&self.unread).any(|part| part.contains(&offset)) {
             self.look(offset, is_new);
         }
-        let step = offset - offset % STEP;
-        self.is_read(&[step..step + STEP])
+        let start = offset - offset % STEP;
+        self.is_read(slice::from_ref(&(start..start + STEP)))
     }
 
     fn look(&mut self, offset: u64, is_new: bool) {
@@ -143,6 +144,10 @@ mod tests {
         Wanted::new(4096..SIZE, 128 * KIB)
     }
 
+    fn one(part: Range<u64>) -> Vec<Range<u64>> {
+        Vec::from_iter([part])
+    }
+
     fn bytes(parts: &[Range<u64>]) -> u64 {
         parts.iter().map(|part| part.end - part.start).sum()
     }
@@ -151,11 +156,11 @@ mod tests {
     fn what_is_needed_as_a_whole_and_what_the_kernel_fetches_is_not_weighed() {
         let mut wanted = wanted();
         for _ in 0..2 {
-            assert_eq!(wanted.say(4096..SIZE), [4096..SIZE]);
+            assert_eq!(wanted.say(4096..SIZE), one(4096..SIZE));
         }
         let pieces = (0..1000).flat_map(|i| wanted.say(i * MIB..i * MIB + 128 * KIB));
         assert_eq!(bytes(&pieces.collect::<Vec<_>>()), 1000 * 128 * KIB);
-        assert_eq!(wanted.say(0..SIZE - 1), [0..CREDIT]);
+        assert_eq!(wanted.say(0..SIZE - 1), one(0..CREDIT));
     }
 
     /// As Arrow says it of each batch of 80 columns, of which each is 1.6 MiB and the reader takes six.
@@ -165,10 +170,10 @@ mod tests {
         let batches = || (0..8).map(|i| MIB + i * 80 * column);
         let mut wanted = wanted();
         let mut fetched = batches().flat_map(|start| wanted.say(start..start + 80 * column)).collect::<Vec<_>>();
-        assert_eq!(fetched, [MIB..MIB + CREDIT]);
+        assert_eq!(fetched, one(MIB..MIB + CREDIT));
         let read: Vec<_> = batches().flat_map(|start| [0, 1, 2, 5, 6, 40].map(|i| start + i * column)).collect();
         for start in &read {
-            fetched.extend(wanted.is_read(&[*start..start + column]));
+            fetched.extend(wanted.is_read(&one(*start..start + column)));
         }
         let all = fetched.iter().cloned().collect();
         let wasted = read.iter().fold(all, |left, start| without(&left, &(*start..start + column)));
@@ -187,7 +192,7 @@ mod tests {
             ahead.push(bytes(&wanted.say(place(i + 1)..place(i + 1) + chunk)));
             for step in 0..chunk / MIB {
                 let at = place(i) + step * MIB;
-                *ahead.last_mut().unwrap() += bytes(&wanted.is_read(&[at..at + MIB]));
+                *ahead.last_mut().unwrap() += bytes(&wanted.is_read(&one(at..at + MIB)));
             }
         }
         assert_eq!(ahead[0], CREDIT);
@@ -200,10 +205,10 @@ mod tests {
         let mut wanted = wanted();
         assert_eq!(bytes(&wanted.say(MIB..513 * MIB)), CREDIT);
         let place = |i: u64| MIB + i / 2 * 7919 % 4096 * 128 * KIB + i % 2 * STEP;
-        let mut trip = |wanted: &mut Wanted, i| bytes(&wanted.tripped(place(i), i % 2 == 0));
+        let trip = |wanted: &mut Wanted, i| bytes(&wanted.tripped(place(i), i % 2 == 0));
         let fetched: Vec<u64> = (0..u64::from(LOOK)).map(|i| trip(&mut wanted, i)).collect();
         assert!(fetched.last() > Some(&(490 * MIB)), "{fetched:?}");
-        assert_eq!(wanted.say(600 * MIB..700 * MIB), [600 * MIB..700 * MIB]);
+        assert_eq!(wanted.say(600 * MIB..700 * MIB), one(600 * MIB..700 * MIB));
         // It finds one.
         (0..LOOK).for_each(|i| drop(wanted.tripped(600 * MIB + u64::from(i) * MIB, false)));
         assert_eq!(wanted.say(700 * MIB..800 * MIB), []);
@@ -222,13 +227,13 @@ mod tests {
     #[test]
     fn what_is_said_again_is_fetched_once_and_what_was_read_is_not_waited_for() {
         let mut wanted = wanted();
-        assert_eq!(wanted.say(MIB..65 * MIB), [MIB..MIB + CREDIT]);
+        assert_eq!(wanted.say(MIB..65 * MIB), one(MIB..MIB + CREDIT));
         for part in [MIB..65 * MIB, 2 * MIB..3 * MIB, 20 * MIB..30 * MIB] {
             assert_eq!(wanted.say(part), []);
         }
         // Its windows take it through the next.
-        assert_eq!(wanted.is_read(&[MIB + CREDIT..30 * MIB]), []);
-        assert_eq!(wanted.is_read(&[2 * MIB..6 * MIB]), [30 * MIB..35 * MIB]);
+        assert_eq!(wanted.is_read(&one(MIB + CREDIT..30 * MIB)), []);
+        assert_eq!(wanted.is_read(&one(2 * MIB..6 * MIB)), one(30 * MIB..35 * MIB));
     }
 
     #[test]
