@@ -84,7 +84,7 @@ pub fn about_file(advice: Advice, descriptor: c_int, offset: i64, length: i64) {
     let end = if is_order || length <= 0 { u64::MAX } else { start.saturating_add(length as u64) };
     settle_inheritance();
     let _quiet = sys::Quiet::begin();
-    registry::each_overlapping(0, usize::MAX, |held| {
+    registry::each(|held| {
         let own = part_of(&held);
         let part = start.max(own.start)..end.min(own.end);
         if held.file() == file && part.start < part.end {
@@ -111,9 +111,14 @@ fn remember(file: (u64, u64), advice: Advice) {
 
 /// Where a file is remembered, and its device and inode numbers in as many bits as a word has left for them. Two of one
 /// process's few files hardly share these; if they do, one is read as was said of the other.
-fn place_of((device, inode): (u64, u64)) -> (Option<&'static AtomicU64>, u64) {
-    let key = (device.rotate_left(32) ^ inode).wrapping_mul(0x9E37_79B9_7F4A_7C15) & !ADVICE;
+fn place_of(file: (u64, u64)) -> (Option<&'static AtomicU64>, u64) {
+    let key = key_of(file);
     (REMEMBERED.get((key >> (u64::BITS - FILES)) as usize), key)
+}
+
+/// A file's device and inode numbers in a word.
+pub fn key_of((device, inode): (u64, u64)) -> u64 {
+    (device.rotate_left(32) ^ inode).wrapping_mul(0x9E37_79B9_7F4A_7C15) & !ADVICE
 }
 
 /// The part of the file that a mapping's armed pages hold.

@@ -12,7 +12,7 @@ use crate::registry::{self, Description, Leaving};
 use crate::settings;
 use crate::{advice, handover, parts, past_libc, protect, sys};
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering::*, fence};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
 use precache_contract::PAGE;
 use precache_contract::ring::Advice;
 use precache_contract::segment::{Method, Refusal};
@@ -32,7 +32,7 @@ fn consider_data(mapped: &Mapped, is_populated: bool) -> bool {
     }
     let Some(Candidate { part, file, settings, .. }) = mapped.candidate() else { return false };
     settle_inheritance();
-    let ready = make_known().and_then(|()| make_ready(mapped));
+    let ready = make_known().and_then(|()| make_ready(mapped, file));
     // No child inherits the connection, and that of a handler that forks has the place in the table free.
     let shut = Shut::begin();
     // A handler of the program's may have forked meanwhile, and this be the child.
@@ -65,8 +65,12 @@ fn make_known() -> Result<(), Refusal> {
     known.map_err(|_| Refusal::NotEnrolled)
 }
 
+/// The file of which it was seen last that it is no program: some map their data anew for each batch, and on slow storage a look
+/// takes as long as the batch. 0: none.
+static NO_ELF: AtomicU64 = AtomicU64::new(0);
+
 /// Puts our handler in place, where nothing that can be told before speaks against arming.
-fn make_ready(mapped: &Mapped) -> Result<(), Refusal> {
+fn make_ready(mapped: &Mapped, file: (u64, u64)) -> Result<(), Refusal> {
     if mapped.was_in_use {
         return Err(Refusal::InUse);
     }
@@ -83,9 +87,13 @@ fn make_ready(mapped: &Mapped) -> Result<(), Refusal> {
     if registry::is_full() {
         return Err(Refusal::TableFull);
     }
-    let mut magic = [0u8; 4];
-    if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
-        return Err(Refusal::Elf);
+    let key = advice::key_of(file);
+    if NO_ELF.load(Relaxed) != key {
+        let mut magic = [0u8; 4];
+        if sys::read_at(mapped.file, &mut magic, 0) == Ok(4) && &magic == b"\x7fELF" {
+            return Err(Refusal::Elf);
+        }
+        NO_ELF.store(key, Relaxed);
     }
     if let Some(why) = past_libc::reason() {
         return Err(why);
@@ -143,7 +151,8 @@ fn arm(
     let mut turn = held.wait_turn();
     // What another thread has found meanwhile it has told before it looked what there was to let go of; from here on it
     // waits for this turn, or dies. And if it has let go of this mapping already, nobody would open it again.
-    let was_let_go = turn.curtain().is_lifted() && !cfg!(feature = "sabotage-armed-after-letting-go");
+    let curtain = turn.curtain();
+    let was_let_go = curtain.is_lifted() && !cfg!(feature = "sabotage-armed-after-letting-go");
     let mut armed = why_not().and(if was_let_go { Err(Refusal::Changed) } else { Ok(()) });
     if mapped.is_writable() && is_data_bounded() {
         armed = Err(Refusal::ProtectFailed);
@@ -153,7 +162,9 @@ fn arm(
             turn.do_without_guards();
         }
         handover::describe(connection.segment, &held);
-        let whole = turn.curtain().whole();
+        let curtain = turn.curtain();
+        curtain.begin_again();
+        let whole = curtain.whole();
         armed = match connection.announce(held.slot(), held.generation(), mapped.file) {
             Ok(()) => protect::perform(&held, Action::Close(whole)).map_err(|_| Refusal::ProtectFailed),
             Err(_) => Err(Refusal::NotEnrolled),

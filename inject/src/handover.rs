@@ -126,7 +126,7 @@ fn enrol(socket: sys::Descriptor, optimizer: i32, claim: &Claim) -> sys::Result<
     let old = segment();
     let heritage = heritage().filter(|_| old.is_none());
     let (segment, file) = create(claim, old.or(heritage))?;
-    registry::each_overlapping(0, usize::MAX, |held| describe(segment, &held));
+    registry::each(|held| describe(segment, &held));
     let connection = Connection::over(socket, segment, heritage.is_some())?;
     connection.introduce(&file, heritage.map_or(0, token))?;
     SEGMENT.store(core::ptr::from_ref(segment).cast_mut(), Release);

@@ -107,10 +107,6 @@ impl Entry {
     fn overlaps(&self, start: usize, end: usize) -> bool {
         self.start.load(Relaxed) < end && start < self.end.load(Relaxed)
     }
-
-    fn is_armed_in(&self, start: usize, end: usize) -> bool {
-        self.lifecycle.is_armed() && self.overlaps(start, end)
-    }
 }
 
 /// A slot that is being filled in.
@@ -196,15 +192,25 @@ pub fn holding(address: usize) -> Option<Held> {
     armed.find(|held| held.covers(address))
 }
 
-/// Calls `each` for every armed mapping that overlaps the range.
-pub fn each_overlapping(start: usize, end: usize, mut each: impl FnMut(Held)) {
+/// Calls `each` for every armed mapping.
+pub fn each(mut each: impl FnMut(Held)) {
     for (slot, entry) in TABLE.iter().enumerate() {
-        if entry.is_armed_in(start, end)
+        if entry.lifecycle.is_armed()
             && let Some(held) = Held::of(slot, entry)
         {
             each(held);
         }
     }
+}
+
+/// The same for those that overlap the range.
+pub fn each_overlapping(start: usize, end: usize, mut each: impl FnMut(Held)) {
+    self::each(|held| {
+        // Looked at when it is held: until then its place may become another one's.
+        if held.entry.overlaps(start, end) {
+            each(held);
+        }
+    });
 }
 
 /// Whether one armed mapping holds the whole range.

@@ -42,9 +42,27 @@ fn a_memory_group_bounds_the_cache() {
 /// A reader that gets on in little memory does so with us beside it: nobody is killed for want of it, us included.
 #[test]
 fn in_a_tight_group_nothing_is_killed() {
+    let Some((fetched, report)) = reads_in_a_group_of(TIGHT) else { return };
+    assert!(fetched.is_none_or(|bytes| bytes > TIGHT), "{:#}", report.0);
+    assert!(report.of_file("requested") > 0, "{:#}", report.0);
+}
+
+/// With room for little more than what is in flight nothing is fetched ahead, and with less we are out of the way altogether.
+#[test]
+fn where_memory_is_short_the_program_has_it() {
+    for (limit, lets_go) in [(14 * MIB, false), (8 * MIB, true)] {
+        let Some((_, report)) = reads_in_a_group_of(limit) else { return };
+        assert_eq!(report.of_file("requested"), 0, "{:#}", report.0);
+        assert!(report.text().contains("for want of memory"), "{:#}", report.0);
+        assert_eq!(report.text().contains("memory too short"), lets_go, "{:#}", report.0);
+    }
+}
+
+/// Two epochs, alone and with us, in a group of its own each. The answer is what was fetched from the storage then.
+fn reads_in_a_group_of(limit: u64) -> Option<(Option<u64>, Report)> {
     let storage = &["--latency=1ms", "--bandwidth=800M"];
     let words = |file: PathBuf| [program("map-reader").into_os_string(), file.into(), "--epochs=2".into()];
-    let Some(group) = Group::with_limit(TIGHT) else { return };
+    let group = Group::with_limit(limit)?;
     let (cold, file) = flat_on(storage);
     let [reader, rest @ ..] = words(file);
     let mut plain = Command::new(reader);
@@ -53,15 +71,15 @@ fn in_a_tight_group_nothing_is_killed() {
     assert!(alone.status.success() && group.kills() == 0, "not even the reader alone gets on: {alone:?}");
     drop((group, cold));
 
-    let Some(group) = Group::with_limit(TIGHT) else { return };
+    let group = Group::with_limit(limit)?;
     let (cold, file) = flat_on(storage);
     let (inner, report) = Program::new(words(file)).command(&[]);
     let ours = group.command(&inner).output().expect("a shell");
     assert_eq!(String::from_utf8_lossy(&ours.stdout), String::from_utf8_lossy(&alone.stdout), "{ours:?}");
     let report = report.read();
     assert_eq!(group.kills(), 0, "{:#}", report.0);
-    assert!(cold.bytes_of("flat-192M").is_none_or(|bytes| bytes > TIGHT), "{:#}", report.0);
     assert_eq!(report.active_readers(), 1, "{:#}", report.0);
+    Some((cold.bytes_of("flat-192M"), report))
 }
 
 /// Who exceeds this limit is throttled and nothing is killed, so it may be exceeded for long (cgroup-v2.rst). It is not:

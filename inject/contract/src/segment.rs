@@ -107,7 +107,7 @@ impl Refusal {
         match self {
             Self::TableFull => "the process maps more files at once than can be followed",
             Self::Vetoed => {
-                "the optimizer ended it (file gone, failing or unknown, or the mapping is not what was registered)"
+                "the optimizer ended it (file gone, failing or unknown, memory too short, or the mapping is not what was registered)"
             }
             Self::OptimizerGone => "the optimizer ended",
             Self::OptimizerStalled => "the optimizer did not keep up",

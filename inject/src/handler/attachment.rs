@@ -100,7 +100,7 @@ pub fn check_unforked(_shut: &Shut) -> Option<Refusal> {
 /// Announces every mapping whose file the program still has open, and what it has said of them. Of the others the
 /// optimizer knows the files, if it knows the process that this one was forked from; else they are let go of.
 pub fn announce_all(connection: &Connection) {
-    registry::each_overlapping(0, usize::MAX, |held| {
+    registry::each(|held| {
         let announce = |file| connection.announce(held.slot(), held.generation(), file).is_ok();
         let announced = descriptor_of(held.file()).is_some_and(announce);
         if announced || connection.is_heirs {

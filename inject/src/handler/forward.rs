@@ -162,7 +162,7 @@ pub fn open_everything(why: Refusal) {
     let is_hasty = why == Refusal::Dying || owner::is_guest();
     let patience = if is_hasty { PATIENCE } else { u32::MAX };
     let mut pauses = sys::Pauses::default();
-    registry::each_overlapping(0, usize::MAX, |held| {
+    registry::each(|held| {
         let mut turn = loop {
             match held.try_turn() {
                 Some(turn) => break turn,

@@ -223,7 +223,7 @@ fn open_all(held: &Held, span: Span) -> bool {
 /// Lets go of all mappings of this process; those at which another thread is at work follow at its next trip.
 #[cold]
 pub fn give_up(why: Refusal) {
-    registry::each_overlapping(0, usize::MAX, |held| match held.try_turn() {
+    registry::each(|held| match held.try_turn() {
         Some(mut turn) => {
             lift(handover::segment(), &held, &mut turn, why);
         }

@@ -46,9 +46,11 @@ impl Identity {
 pub struct Account {
     /// Bytes that windows asked for.
     pub requested: AtomicU64,
-    /// Bytes of these that were read in.
+    /// Bytes that were left to the program for want of memory.
+    pub unafforded: AtomicU64,
+    /// Bytes of those asked for that were read in.
     pub fetched: AtomicU64,
-    /// Bytes of these that were in the page cache already.
+    /// Bytes that were in the page cache already.
     pub cached: AtomicU64,
     /// Bytes dropped because there was no room for them.
     pub dropped: AtomicU64,

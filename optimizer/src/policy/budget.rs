@@ -1,6 +1,10 @@
 //! What there is of the page cache for data files: memory bounds what all of them take, the user what those of a session
 //! take.
 
+/// With less than this for the data files nothing is fetched ahead. Requests in flight cannot be reclaimed, and what keeps the
+/// program going, its libraries and read-ahead of its own, has to fit beside two windows: it would be evicted for them.
+pub const LEAST: u64 = 16 << 20;
+
 /// One bound on page cache, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {

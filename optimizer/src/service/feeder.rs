@@ -32,6 +32,7 @@ pub struct Whose {
 
 pub struct Feeder {
     mapping: MappingId,
+    extent: Range<u64>,
     /// Number of the reader, so that lanes of different readers differ.
     reader: u64,
     file: Arc<DataFile>,
@@ -73,9 +74,10 @@ impl Feeder {
     ) -> Self {
         let file = &supply.file;
         let origin = extent.start.min(file.size);
-        let wanted = Wanted::new(origin..extent.end.min(file.size), file.request());
+        let extent = origin..extent.end.min(file.size);
+        let wanted = Wanted::new(extent.clone(), file.request());
         let ranges = options.ranges.iter().filter(|range| range.file == file.path);
-        let plan = Plan::of_mapping(extent, file.size, ranges.map(|range| range.start..range.end));
+        let plan = Plan::of_mapping(extent.clone(), file.size, ranges.map(|range| range.start..range.end));
         let sizing = Sizing { size: options.size, is_auto: options.size_auto, threshold: options.threshold };
         let storage = Storage { chunk: file.request(), ..Storage::default() };
         let streams = Streams::new(plan, origin, sizing, options.distance, options.distance_auto, storage);
@@ -87,6 +89,7 @@ impl Feeder {
         let seat = pool.join(Wish { session, jobs: options.jobs, max_inflight });
         Self {
             mapping,
+            extent,
             reader,
             file,
             account,
@@ -130,11 +133,19 @@ impl Feeder {
                 self.retainer.end(stream);
             }
         }
-        if let Some((stream, extents)) = decision.repair {
+        let fits = |wanted: &(StreamId, Vec<Range<u64>>)| {
+            self.retainer.can_afford(wanted.1.iter().map(|extent| extent.end - extent.start).sum())
+        };
+        let (repair, request) = (decision.repair.filter(fits), decision.request.filter(fits));
+        if self.retainer.is_in_the_way(&self.extent) {
+            self.mode = Mode::Off;
+            source.let_go(self.mapping);
+        }
+        if let Some((stream, extents)) = repair {
             self.pool.forget(|lane| lane == self.lane(stream));
             self.pool.request(self.lane(stream), &self.file, &self.account, extents);
         }
-        if let Some((stream, extents)) = decision.request {
+        if let Some((stream, extents)) = request {
             let parts = self.wanted.is_read(&extents);
             self.fetch(parts);
             self.retainer.advance(stream, &extents);

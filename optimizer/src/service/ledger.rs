@@ -117,6 +117,7 @@ impl KnownFile {
         let decision = match (file.failures.lasting(), mode) {
             (Some(why), _) => format!("could not be read of late: {why}"),
             (None, Mode::Detect) => "watched only (--mode detect)".into(),
+            (None, _) if requested == 0 && counters.unafforded.load(Relaxed) > 0 => "nothing pre-cached".into(),
             (None, _) if requested == 0 => "nothing pre-cached: no stream was found in the first faults".into(),
             (None, _) if fetched + cached == 0 && counters.lacked_threads.load(Relaxed) => {
                 "nothing pre-cached: the system lets the optimizer start no thread (pids.max, RLIMIT_NPROC)".into()
@@ -124,6 +125,10 @@ impl KnownFile {
             (None, _) if fetched + cached == 0 => "nothing pre-cached: the mapping was gone before".into(),
             (None, _) if fetched == 0 => "nothing pre-cached: it was in the page cache already".into(),
             (None, _) => format!("pre-cached by {}", engines.first().map_or("nobody", |(engine, _)| engine)),
+        };
+        let decision = match counters.unafforded.load(Relaxed) {
+            0 => decision,
+            bytes => format!("{decision}; {} MiB were left to the program for want of memory", bytes.div_ceil(1 << 20)),
         };
         let decision = match wanted.filter(|&engine| file.is_without_effect(engine)) {
             Some(engine) => format!("{decision}; --engine {} has no effect on it", engine.name()),

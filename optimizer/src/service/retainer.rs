@@ -8,12 +8,13 @@ use super::feeder::Supply;
 use super::files::Files;
 use super::ledger::Ledger;
 use crate::engine::Lane;
-use crate::policy::budget::{Bound, Budget};
+use crate::policy::budget::{Bound, Budget, LEAST};
 use crate::policy::retention::{Holder, PageCache, Passage, Retention};
 use crate::policy::stream::StreamId;
 use crate::progress::{MappingId, ProgressSource};
 use std::ops::{DerefMut, Range};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 pub struct Retainer {
@@ -51,6 +52,25 @@ impl Retainer {
         Self { mapping, holder, passage: Passage::new(holder), cache }
     }
 
+    /// Whether there is memory to fetch so many bytes ahead; if not, it is told that they were left to the program.
+    pub fn can_afford(&self, bytes: u64) -> bool {
+        let can = self.cache.files.budget() >= LEAST;
+        if !can {
+            self.cache.supply.account.unafforded.fetch_add(bytes, Relaxed);
+        }
+        can
+    }
+
+    /// Whether memory is so short that pages of our own take the place of the program's: nothing of the mapping is to wake us
+    /// any more, and that is told.
+    pub fn is_in_the_way(&self, mapping: &Range<u64>) -> bool {
+        let is_so = self.cache.files.budget() < LEAST / 2;
+        if is_so {
+            self.cache.supply.account.unafforded.fetch_add(mapping.end - mapping.start, Relaxed);
+        }
+        is_so
+    }
+
     /// A stream has got on: these extents, in reading order, are requested for it.
     pub fn advance(&mut self, stream: StreamId, extents: &[Range<u64>]) {
         let readers = self.cache.files.note_at_work(self.holder);
@@ -86,7 +106,7 @@ impl Retainer {
         let _turn = files.promises.turn();
         let room = self.passage.room(&self.cache);
         let part = part.start..part.end.min(part.start.saturating_add(room));
-        if !part.is_empty() {
+        if !part.is_empty() && self.can_afford(part.end - part.start) {
             supply.pool.request(lane, &supply.file, &supply.account, vec![part.clone()]);
             files.promises.note(lane, supply, ledger, part);
         }
