@@ -54,7 +54,8 @@ fn where_memory_is_short_the_program_has_it() {
         let Some((_, report)) = reads_in_a_group_of(limit) else { return };
         assert_eq!(report.of_file("requested"), 0, "{:#}", report.0);
         assert!(report.text().contains("for want of memory"), "{:#}", report.0);
-        assert_eq!(report.text().contains("memory too short"), lets_go, "{:#}", report.0);
+        // Who waits for memory has less of it still.
+        assert!(!lets_go || report.text().contains("memory too short"), "{:#}", report.0);
     }
 }
 
