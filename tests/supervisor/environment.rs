@@ -152,6 +152,8 @@ fn flags_beat_variables() {
         let by_variable = finish(set(unusable).arg("true"));
         assert_eq!(by_variable.status.code(), Some(2), "{variable}: {by_variable:?}");
         assert!(by_variable.stderr.contains(&variable), "{variable}: {by_variable:?}");
+        let by_nothing = finish(set("").arg("true"));
+        assert_eq!(by_nothing.status.code(), Some(0), "{variable}: {by_nothing:?}");
     }
     let loud = finish(supervisor().env("PRECACHE_QUIET", "1").args(["--quiet=false", "true"]));
     assert!(loud.stderr.contains("nothing accelerated"), "{loud:?}");

@@ -42,6 +42,17 @@ fn in_place_of_us_where_children_start_in_another_pid_namespace() {
     assert!(told.status.success() && told.stderr.contains("in another PID namespace than itself"), "{told:?}");
 }
 
+/// As a container's first process it is given whoever loses its parent; a shell in its place would see to them.
+#[test]
+fn who_loses_its_parent_leaves_the_process_table() {
+    let script = "orphan=$(sh -c 'true & echo $!'); while [ -e /proc/$orphan ]; do :; done; echo gone";
+    let inner = quietly(["sh", "-c", script]);
+    let arguments = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let Some(mut command) = unshared(&arguments, &inner) else { return };
+    let finished = finish(&mut command);
+    assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(0), "gone\n"), "{finished:?}");
+}
+
 /// Everybody whom the namespace does not map would pass for us.
 #[test]
 fn nothing_is_shared_where_our_user_may_be_anybody() {

@@ -7,7 +7,8 @@ mod values;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::builder::Resettable;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use self::arguments::RunArguments;
 use crate::{service, supervisor};
@@ -20,7 +21,7 @@ const RULES: &str = "\
 Sizes are 4096, 8M, 8MiB, 1.5G: powers of 1024. A pattern without `/` is held against a file's name, one with it against \
 the whole path.
 
-Each option has a variable, PRECACHE_SIZE for --size and so on; the option wins. In PRECACHE_DATA and PRECACHE_EXCLUDE \
+Each option has a variable, PRECACHE_SIZE for --size and so on; the option wins, and one without a value counts as not set. In PRECACHE_DATA and PRECACHE_EXCLUDE \
 a `:` stands between two patterns, in PRECACHE_RANGE a line break. PRECACHE=off turns everything off.
 
 The exit status is the program's; 127 if it is not found, 126 if it cannot be executed, 2 for options that cannot be used: \
@@ -72,7 +73,7 @@ pub fn precache_run() -> ExitCode {
     if std::env::args_os().next().is_some_and(|name| name == "precache") {
         return precache();
     }
-    match PrecacheRun::try_parse() {
+    match parse::<PrecacheRun>(PrecacheRun::command().mut_args(without_empty_variable)) {
         Ok(arguments) => run(arguments.run),
         Err(error) => complaint::of_parsing(&error),
     }
@@ -80,7 +81,8 @@ pub fn precache_run() -> ExitCode {
 
 /// The program `precache`.
 pub fn precache() -> ExitCode {
-    match Precache::try_parse().map(|arguments| arguments.command) {
+    let known = Precache::command().mut_subcommand("run", |run| run.mut_args(without_empty_variable));
+    match parse::<Precache>(known).map(|arguments| arguments.command) {
         Ok(Command::Run(arguments)) => run(arguments),
         Ok(Command::Tools(command)) => precache_lmdb_tools::run(command).unwrap_or_else(failed),
         Ok(Command::Service { name, ready_fd }) => serve(&name, ready_fd),
@@ -89,6 +91,16 @@ pub fn precache() -> ExitCode {
         }
         Err(error) => error.exit(),
     }
+}
+
+fn parse<A: FromArgMatches>(known: clap::Command) -> Result<A, clap::Error> {
+    A::from_arg_matches(&known.try_get_matches()?)
+}
+
+/// A variable without a value counts as not set, as scripts leave it that hand on what they may not have been given.
+fn without_empty_variable(option: clap::Arg) -> clap::Arg {
+    let is_empty = option.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+    if is_empty { option.env(Resettable::Reset) } else { option }
 }
 
 fn run(arguments: RunArguments) -> ExitCode {

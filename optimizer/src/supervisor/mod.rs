@@ -10,6 +10,7 @@ mod library;
 pub mod message;
 mod namespaces;
 mod optimizer;
+mod orphans;
 mod outcome;
 mod publish;
 mod restarts;

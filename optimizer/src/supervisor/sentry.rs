@@ -52,6 +52,10 @@ impl Sentry {
         }
     }
 
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// What the group got since the last time.
     pub fn drain(&mut self) -> io::Result<Vec<Arrival>> {
         self.line.write_all(&[0])?;

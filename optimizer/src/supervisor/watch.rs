@@ -7,6 +7,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 
 use super::optimizer::Optimizer;
+use super::orphans;
 use super::sentry::Sentry;
 use super::signals::{self, Inbox};
 use super::stop;
@@ -35,6 +36,7 @@ pub fn until_end(inbox: &Inbox, mut sentry: Option<Sentry>, reader: Pid, mut opt
                 Change::Continued => {}
             }
         }
+        orphans::bury(&[reader, sentry.as_ref().map_or(reader, Sentry::pid)]);
         if let Some(optimizer) = optimizer.as_deref_mut() {
             optimizer.restart_if_due();
         }
