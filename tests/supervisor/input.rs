@@ -34,7 +34,7 @@ const CASES: &[Case] = &[
     (&["--size", "2000000T"], &[], ["--size \"2000000T\"", "smaller"]),
     (&["--data", "data/*.mdb"], &[], ["--data \"data/*.mdb\"", "begin with"]),
     (&["--populate=maybe"], &[], ["--populate \"maybe\"", "auto, on, off"]),
-    (&[], &[("PRECACHE_REPORT", "")], ["PRECACHE_REPORT is empty", "unset it"]),
+    (&["--report", ""], &[("PRECACHE_REPORT", "")], ["--report", "has no value"]),
     (&["--sise", "8M"], &[], ["\"--sise\"", "--size"]),
     (&["--xyzzy"], &[], ["\"--xyzzy\"", "--help"]),
     (&["--size"], &[], ["--size", ""]),
@@ -43,7 +43,6 @@ const CASES: &[Case] = &[
     (&[], &[("PRECACHE_THRESHOLD", "x")], ["PRECACHE_THRESHOLD \"x\"", "from 1 to 99"]),
     (&[], &[("PRECACHE_DATA", "a*:b[")], ["PRECACHE_DATA \"b[\"", "close it"]),
     (&[], &[("PRECACHE_RANGE", "f:2..1")], ["PRECACHE_RANGE \"f:2..1\"", "START < END"]),
-    (&[], &[("PRECACHE_MODE", "")], ["PRECACHE_MODE \"\"", "on, detect, off"]),
     (&[], &[("PRECACHE_MODE", "x")], ["PRECACHE_MODE \"x\"", "on, detect, off"]),
     (&[], &[("PRECACHE_QUIET", "x")], ["PRECACHE_QUIET \"x\"", "true or false"]),
 ];

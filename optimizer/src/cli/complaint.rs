@@ -44,13 +44,8 @@ fn describe(error: &Error) -> String {
         ErrorKind::InvalidSubcommand => {
             format!("there is no command {value:?}; precache --help lists them")
         }
-        ErrorKind::InvalidValue if value.is_empty() && name(&option, &value).starts_with('-') => {
+        ErrorKind::InvalidValue if value.is_empty() => {
             format!("{option} has no value; give one after it, or see precache-run --help")
-        }
-        ErrorKind::InvalidValue
-            if value.is_empty() && context(error, ContextKind::ValidValue).is_none_or(|all| all.is_empty()) =>
-        {
-            format!("{} is empty; give it a value, or unset it", name(&option, &value))
         }
         ErrorKind::InvalidUtf8 => {
             "an option's value is not UTF-8, which patterns and ranges must be; match other bytes with `?`".to_owned()
